@@ -1,0 +1,292 @@
+package hasp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// acquire gets the lease that w asks for, or says why not: never both, never neither
+// (G8).
+func (c *Client) acquire(ctx context.Context, w *want) (*Lease, error) {
+	start := c.e.clk.now()
+	lease, err := c.attempt(ctx, w, start)
+	took := c.e.clk.now().Sub(start)
+	if err != nil {
+		c.e.obs.now(ctx, Event{Kind: EventRefused, Op: "acquire", Keys: w.keys.given, Label: w.opts.Label, Took: took, Err: err})
+		return nil, &Error{Op: "acquire", Key: w.keys.first(), Err: err}
+	}
+	if c.e.obs.tell != nil {
+		c.e.obs.now(ctx, lease.event(EventAcquired, "acquire", took, nil))
+	}
+	return lease, nil
+}
+
+func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease, error) {
+	if err := c.check(w); err != nil {
+		return nil, err
+	}
+	if lease, err := c.nested(ctx, w); lease != nil || err != nil {
+		return lease, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a := acquisition{e: c.e, want: w, start: start}
+	if err := c.e.ready(ctx, a.limit()); err != nil {
+		return nil, err
+	}
+	for {
+		lease, again, err := a.once(ctx)
+		if !again {
+			return lease, err
+		}
+	}
+}
+
+// check says what is wrong before anything is sent.
+func (c *Client) check(w *want) error {
+	if err := errors.Join(w.err, w.keys.err); err != nil {
+		return err
+	}
+	if err := c.e.usable(); err != nil {
+		return err
+	}
+	return c.e.supports(w)
+}
+
+// acquisition is one call on its way to a lease. It makes a new claim, at the end of
+// the line, whenever the store has lost the one it waited with.
+type acquisition struct {
+	e     *engine
+	want  *want
+	start time.Time
+	stood bool // an answer said that it waits
+	claim *claim
+}
+
+// limit is how long the call goes on without an answer.
+func (a *acquisition) limit() time.Duration {
+	if wait := a.want.opts.Wait; wait > 0 && wait < answerLimit {
+		return max(wait, 150*time.Millisecond)
+	}
+	return answerLimit
+}
+
+// once goes through one claim. again says that the claim is gone and the call may go
+// on with another.
+func (a *acquisition) once(ctx context.Context) (lease *Lease, again bool, err error) {
+	c, err := a.e.newClaim(a.want, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	a.claim = c
+	if err := a.enter(ctx, driver.Join{}); err != nil {
+		return nil, false, err
+	}
+	return a.stand(ctx)
+}
+
+// enter sends the Join, with the parts of it that j sets, until it is answered. On an
+// error the claim is given up.
+func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
+	c, w := a.claim, a.want
+	j.Claim = driver.Claim{
+		Ref: driver.Ref{ID: c.id, Keys: w.keys.full}, Weight: w.weight, Capacity: w.capacity,
+		Life: w.life(c.ttl), Index: c.index, Name: a.e.name,
+	}
+	j.Try, j.MaxLine = w.opts.Wait == NoWait && j.Resume == nil, w.opts.MaxLine
+	err := a.e.persist(ctx, a.e.closing, a.limit(), func(ctx context.Context) error { return c.join(ctx, j) })
+	if err == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.joins == 0 && definite(err) {
+		a.e.forget(c)
+	} else {
+		c.giveUp(a.e.clk.now())
+	}
+	return err
+}
+
+// errOldAnswer: the answer was about an earlier stay than the one a signal spoke of.
+var errOldAnswer = errors.New("the answer was overtaken")
+
+// join sends one Join.
+func (c *claim) join(ctx context.Context, j driver.Join) error {
+	c.mu.Lock()
+	call := c.begin(c.e.clk.now())
+	c.joins++
+	c.mu.Unlock()
+	standing, err := c.e.drv.Join(ctx, j)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if definite(err) {
+			c.joins--
+		}
+		return err
+	}
+	c.joins--
+	c.plan(call, standing)
+	c.take(call, standing)
+	if c.stay.phase == joining {
+		return errOldAnswer
+	}
+	return nil
+}
+
+// stand waits until the claim holds, and hands out the lease.
+func (a *acquisition) stand(ctx context.Context) (lease *Lease, again bool, err error) {
+	wake, verdict := a.look()
+	if verdict == undecided {
+		over, stop := a.patience()
+		defer stop()
+		for verdict == undecided {
+			select {
+			case <-wake:
+				_, verdict = a.look()
+			case <-over:
+				verdict = a.leave(outOfTime)
+			case <-ctx.Done():
+				verdict = a.leave(cancelled)
+			case <-a.e.closing:
+				verdict = a.leave(closed)
+			}
+		}
+	}
+	switch verdict {
+	case granted:
+		return &a.claim.lease, false, nil
+	case dead:
+		return nil, true, nil
+	default:
+		return nil, false, a.verdictError(ctx, verdict)
+	}
+}
+
+// patience is a channel that fires when Wait is over.
+func (a *acquisition) patience() (over <-chan time.Time, stop func()) {
+	if a.want.opts.Wait == Forever {
+		return nil, func() {}
+	}
+	t := time.NewTimer(a.start.Add(a.want.opts.Wait).Sub(a.e.clk.now()))
+	return t.C, func() { t.Stop() }
+}
+
+// verdict is what has come of a claim.
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	granted           // the lease is the caller's
+	dead              // the claim is gone: go on with another
+	late              // the grant came too late to be trusted
+	refused           // Try or MaxLine
+	silent            // the store no longer answers
+	outOfTime         // Wait is over
+	cancelled         // the context has ended
+	closed            // the client closes
+)
+
+// look decides by what the claim knows, and gives it up where it is of no use.
+func (a *acquisition) look() (<-chan struct{}, verdict) {
+	c, now := a.claim, a.e.clk.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stay = c.stay.passed(now)
+	switch c.stay.phase {
+	case holding:
+		c.grant(now)
+		return nil, granted
+	case over:
+		return nil, a.buried(now)
+	case joining, waiting, told:
+	}
+	a.stood = true
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	if now.Sub(c.answered) >= answerLimit {
+		c.giveUp(now)
+		return nil, silent
+	}
+	return c.wake, undecided
+}
+
+// buried decides what a claim that is over means to its call; c.mu is held.
+func (a *acquisition) buried(now time.Time) verdict {
+	c := a.claim
+	wasRefused := c.standing.State == driver.Refused
+	if c.joins == 0 && (wasRefused || c.standing.State == driver.Gone) {
+		a.e.forget(c)
+	} else {
+		c.giveUp(now)
+	}
+	switch {
+	case wasRefused:
+		return refused
+	case !a.stood && c.standing.State == driver.Holding:
+		return late
+	}
+	return dead
+}
+
+// leave gives the claim up for a reason outside of it, except that a grant is not
+// thrown away because Wait is over.
+func (a *acquisition) leave(why verdict) verdict {
+	c, now := a.claim, a.e.clk.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stay = c.stay.passed(now)
+	switch {
+	case why != outOfTime:
+	case c.stay.phase == holding:
+		c.grant(now)
+		return granted
+	case c.stay.phase == told: // it holds; only the renewal before its use is not answered yet
+		return undecided
+	}
+	c.giveUp(now)
+	return why
+}
+
+// grant makes the lease the caller's; c.mu is held.
+func (c *claim) grant(now time.Time) {
+	c.fate = owned
+	c.wake = nil
+	c.settle(now)
+}
+
+func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
+	switch v {
+	case late:
+		return fmt.Errorf("%w: the store's answer took longer than the life of the lease (%s)", ErrUnavailable, a.want.opts.TTL)
+	case silent:
+		return fmt.Errorf("%w: no answer for %s while waiting in line", ErrUnavailable, answerLimit)
+	case closed:
+		return ErrClosed
+	case cancelled:
+		return a.heldError(ctx.Err())
+	case undecided, granted, dead, refused, outOfTime:
+	}
+	return a.heldError(nil)
+}
+
+func (a *acquisition) heldError(cause error) error {
+	c, now := a.claim, a.e.clk.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := &HeldError{Key: a.want.keys.first(), Holder: c.standing.Holder, cause: cause}
+	if left := c.standing.ExpiresIn - now.Sub(c.answered); left > 0 {
+		held.ExpiresIn = left
+	}
+	if a.stood {
+		held.Waited = now.Sub(a.start)
+	}
+	return held
+}

@@ -1,0 +1,377 @@
+package hasp
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// want is what a call asks for.
+type want struct {
+	keys             keySet
+	kind             kind
+	weight, capacity int64
+	opts             LockOptions // resolved
+	err              error       // what is wrong with the options
+}
+
+// kind tells what may share a nested lock.
+type kind uint8
+
+const (
+	mutexKind kind = iota
+	readKind
+	writeKind
+	permitKind
+)
+
+// life is what each step of the claim asks the store for.
+func (w *want) life(ttl time.Duration) driver.Life {
+	return driver.Life{Hold: ttl, Grace: w.opts.Grace, Wait: min(ttl, waitLife), Own: w.opts.NoRenew}
+}
+
+// fate is what a claim's owner wants of it.
+type fate uint8
+
+const (
+	wanted    fate = iota // a call waits for it
+	owned                 // a lease was handed out
+	releasing             // a call is leaving with it
+	leaving               // given up; the renewer leaves until that is answered
+	parked                // kept or detached: it lives on without this client
+	finished              // nothing more is sent for it
+)
+
+// claim is one attempt to get keys, and from the grant on the lease. It lives from
+// before its Join is sent until the store has answered that it is gone.
+type claim struct {
+	e     *engine
+	want  *want
+	id    driver.ID
+	index uint8 // local index of the lease's token
+	lease Lease
+
+	mu       sync.Mutex
+	stay     stay
+	fate     fate
+	ttl      time.Duration // of the next renewal; Extend changes it
+	sent     uint64        // calls begun
+	joins    int           // Joins whose answer is missing
+	standing driver.Standing
+	answered time.Time     // when the store last answered
+	asked    time.Time     // send time of the last answered call
+	next     time.Time     // when the next renewal is to be sent
+	failures int           // renewals without an answer, in a row
+	looks    int           // looks of an unheard waiter, in a row
+	since    time.Time     // of the grant
+	giveUpBy time.Time     // leaving: the claim cannot live after this
+	wake     chan struct{} // of the waiting call; nil while there is none
+
+	// guarded by the renewer's lock
+	due      time.Time
+	together time.Duration
+	slot     int
+}
+
+func (e *engine) newClaim(w *want, index uint8) (*claim, error) {
+	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL, answered: e.clk.now()}
+	c.lease.claim = c
+	return c, e.register(c)
+}
+
+// ref names the stay as far as it is known; c.mu is held or the claim is new.
+func (c *claim) ref() driver.Ref {
+	return driver.Ref{ID: c.id, Number: c.stay.number, Keys: c.want.keys.full}
+}
+
+// begin notes that a call is sent now; c.mu is held.
+func (c *claim) begin(now time.Time) sending {
+	c.sent++
+	return sending{at: now, ordinal: c.sent, number: c.stay.number}
+}
+
+// take takes in an answer; c.mu is held.
+func (c *claim) take(call sending, a driver.Standing) {
+	now := c.e.clk.now()
+	c.answered, c.failures = now, 0
+	if call.at.After(c.asked) {
+		c.asked = call.at
+	}
+	c.standing = a
+	was := c.stay.phase
+	c.stay = c.stay.answered(call, a, c.sent).passed(now)
+	if c.stay.phase == holding && was != holding {
+		c.since = now
+	}
+	c.settle(now)
+}
+
+// overtaken is how long an answer may come after the signal it should have come
+// before, until it is asked for once more.
+const overtaken = 50 * time.Millisecond
+
+// signal takes in an addressed signal.
+func (c *claim) signal(s driver.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.e.clk.now()
+	switch s.Kind {
+	case driver.Granted:
+		c.stay = c.stay.granted(s.Number, c.sent)
+		if !c.confirms() {
+			c.stay = c.stay.used(now)
+		}
+		if c.stay.phase == holding && c.since.IsZero() {
+			c.since = now
+		}
+		switch c.stay.phase {
+		case told:
+			c.next = now
+		case joining: // the signal overtook the answer, which should come any moment
+			c.next = now.Add(overtaken)
+		case waiting, holding, over:
+		}
+	case driver.Ended:
+		c.stay = c.stay.ended(s.Number, s.Revoked)
+	case driver.Turn:
+		c.next = now
+	case driver.Freed, driver.Wanted, driver.Changed, driver.Missed:
+	}
+	c.settle(now)
+}
+
+// confirms says whether a signalled grant must be renewed before it is used.
+func (c *claim) confirms() bool { return c.want.opts.NoRenew || c.e.feats.ConfirmGrant }
+
+// hurry renews a waiting claim at once: signals may have been missed.
+func (c *claim) hurry(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fate == wanted && (c.stay.phase == waiting || c.stay.phase == told) {
+		c.next = now
+		c.settle(now)
+	}
+}
+
+// settle acts on what the claim knows now: it tells the waiting call, ends a lease
+// that is lost, and sets when the renewer looks next; c.mu is held.
+func (c *claim) settle(now time.Time) {
+	switch c.fate {
+	case wanted:
+		if c.wake != nil && (c.stay.phase == holding || c.stay.phase == over) {
+			select {
+			case c.wake <- struct{}{}:
+			default:
+			}
+		}
+		if c.renewable() {
+			c.schedule(c.next)
+		}
+	case owned:
+		if c.stay.phase == over {
+			c.lose(now)
+			return
+		}
+		c.schedule(c.dueOwned())
+	case leaving:
+		c.schedule(c.next)
+	case releasing, parked, finished:
+		c.e.renewals.remove(c)
+	}
+}
+
+func (c *claim) schedule(at time.Time) {
+	c.e.renewals.schedule(c, at, interval(min(c.ttl, max(c.stay.life, minTTL)))/4)
+}
+
+// dueOwned is the sooner of the next renewal, if there is to be one, and the end of
+// the trust.
+func (c *claim) dueOwned() time.Time {
+	if c.renews() && c.next.Before(c.stay.until) {
+		return c.next
+	}
+	return c.stay.until
+}
+
+// renews says whether an owned claim is still to be renewed.
+func (c *claim) renews() bool {
+	return !c.want.opts.NoRenew && (c.want.opts.MaxHold == 0 || c.next.Sub(c.since) < c.want.opts.MaxHold)
+}
+
+// plan sets when the claim is renewed next, after an answer; c.mu is held.
+func (c *claim) plan(call sending, a driver.Standing) {
+	now := c.e.clk.now()
+	c.next = call.at.Add(interval(min(a.Life, c.ttl)))
+	if a.State == driver.Waiting {
+		if look := now.Add(max(a.LookAgain, time.Millisecond)); look.Before(c.next) {
+			c.next = look
+		}
+		if poll := c.e.feats.Poll; poll > 0 && !c.e.heard.Load() {
+			if look := now.Add(min(poll<<min(c.looks, 10), 25*poll)); look.Before(c.next) {
+				c.next = look
+			}
+			c.looks++
+		}
+	}
+	if a.More {
+		c.next = now
+	}
+}
+
+// tick answers what is to be sent for a claim that is due.
+func (c *claim) tick(now time.Time) (errand, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.fate {
+	case wanted:
+		return c.tickWanted(now)
+	case owned:
+		return c.tickOwned(now)
+	case leaving:
+		if now.After(c.giveUpBy) {
+			c.e.forget(c)
+			return errand{}, false
+		}
+		return c.errand(now, driver.Drop), true
+	case releasing, parked, finished:
+	}
+	return errand{}, false
+}
+
+func (c *claim) tickWanted(now time.Time) (errand, bool) {
+	if now.Sub(c.answered) >= answerLimit && c.wake != nil {
+		select { // the call finds that the store is silent
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+	if !c.renewable() {
+		return errand{}, false
+	}
+	return c.errand(now, driver.Extend), true
+}
+
+// renewable says whether a waiting claim can be renewed: before an answer or a signal
+// named its stay, only its Join can.
+func (c *claim) renewable() bool { return c.stay.number != 0 && c.stay.phase != over }
+
+func (c *claim) tickOwned(now time.Time) (errand, bool) {
+	if c.stay = c.stay.passed(now); c.stay.phase == over {
+		c.lose(now)
+		return errand{}, false
+	}
+	if !c.renews() {
+		c.schedule(c.stay.until)
+		return errand{}, false
+	}
+	return c.errand(now, driver.Extend), true
+}
+
+// errand makes one item, and is due again when it has failed; c.mu is held.
+func (c *claim) errand(now time.Time, mode driver.Mode) errand {
+	patience := max(interval(c.stay.life), interval(minTTL))
+	if c.stay.life == 0 {
+		patience = interval(min(c.ttl, waitLife))
+	}
+	job := errand{claim: c, call: c.begin(now), patience: min(patience, callLimit)}
+	job.item = driver.Renewal{Ref: c.ref(), Mode: mode, Life: c.want.life(c.ttl)}
+	if mode == driver.Drop {
+		job.item.Unanswered = c.joins > 0
+		job.item.Remember = rememberFor(c.ttl, c.want.opts.Grace)
+	}
+	c.next = now.Add(job.patience)
+	switch {
+	case c.fate == owned && c.stay.until.Before(c.next):
+		c.schedule(c.stay.until)
+	default:
+		c.schedule(c.next)
+	}
+	return job
+}
+
+// renewed takes in the answer to an errand, or its lack.
+func (c *claim) renewed(job errand, a driver.Standing, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.e.clk.now()
+	if c.fate == leaving && job.item.Mode == driver.Drop {
+		c.dropped(now, a, err)
+		return
+	}
+	if c.fate != wanted && c.fate != owned {
+		return
+	}
+	if err != nil {
+		c.failures++
+		life := min(c.ttl, max(c.stay.life, minTTL))
+		if next := now.Add(retryPause(life, c.failures-1)); next.Before(c.next) || c.failures == 1 {
+			c.next = next
+		}
+		c.tell(EventRenewFailed, now.Sub(job.call.at), unavailable(err))
+		c.settle(now)
+		return
+	}
+	if job.call.at.After(c.asked) || c.stay.phase == told {
+		c.plan(job.call, a)
+	}
+	c.tell(EventRenewed, now.Sub(job.call.at), nil)
+	c.take(job.call, a)
+}
+
+// tell reports a renewal of an owned claim, if anybody asks.
+func (c *claim) tell(kind EventKind, took time.Duration, err error) {
+	if c.fate == owned && c.e.obs.tell != nil {
+		c.e.obs.later(c.e.life, c.lease.event(kind, "renew", took, err))
+	}
+}
+
+// dropped takes in the answer to a Leave that the renewer repeated.
+func (c *claim) dropped(now time.Time, a driver.Standing, err error) {
+	if err != nil {
+		c.failures++
+		c.next = now.Add(retryPause(c.ttl, c.failures))
+		c.settle(now)
+		return
+	}
+	c.lease.left(now, a.State == driver.Left, true)
+	c.e.forget(c)
+}
+
+// giveUp hands the claim to the renewer, which leaves with it until that is answered
+// (P10); c.mu is held.
+func (c *claim) giveUp(now time.Time) {
+	c.fate = leaving
+	c.failures = 0
+	c.next = now
+	c.giveUpBy = now.Add(rememberFor(c.ttl, c.want.opts.Grace))
+	c.settle(now)
+}
+
+// lose ends the lease: no renewal any more, and the news to everybody; c.mu is held.
+// The claim itself is left when its owner calls Release, not before, since Grace
+// would be void otherwise (P13).
+func (c *claim) lose(now time.Time) {
+	c.e.renewals.remove(c)
+	lost := &LostError{Key: c.want.keys.first(), Token: c.token(), Revoked: c.stay.revoked}
+	switch {
+	case c.standing.State == driver.Gone:
+		lost.Holder = c.standing.Holder
+	case now.Before(c.stay.until) || c.renews():
+	case c.want.opts.NoRenew:
+		lost.why = "the TTL of a fixed lease is over"
+	default:
+		lost.why = fmt.Sprintf("held for longer than MaxHold (%s), so it was no longer renewed", c.want.opts.MaxHold)
+	}
+	if c.lease.end(lost) {
+		c.e.obs.later(c.e.life, c.lease.event(EventLost, "hold", now.Sub(c.since), lost))
+	}
+}
+
+// tokenNow is token for those who do not hold c.mu.
+func (c *claim) tokenNow() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.token()
+}

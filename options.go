@@ -1,0 +1,152 @@
+package hasp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// NoWait makes Lock, RLock, Acquire and Do answer at once, as their Try forms do.
+// Forever lets them stand in line until their context ends, which is the default.
+const (
+	NoWait  = time.Duration(-1)
+	Forever = time.Duration(1<<63 - 1)
+)
+
+// Bounds of the times a lock can have.
+const (
+	defaultTTL = 10 * time.Second
+	minTTL     = 100 * time.Millisecond
+	maxTTL     = 30 * 24 * time.Hour
+)
+
+// maxNameBytes bounds Options.Name, which every claim carries.
+const maxNameBytes = 128
+
+// Options configure a client. Nil and the zero value mean the defaults.
+type Options struct {
+	// Name is a label in listings and errors. Ownership never rests on it, so clients may
+	// share one. At most 128 bytes. Defaults to "<host>:<process id>".
+	Name string
+	// Prefix is put before every key, byte for byte. Defaults to none.
+	Prefix string
+	// Lock has the defaults of this client's locks.
+	Lock LockOptions
+	// Logger is told of leases lost and of what no caller is left to hear. Defaults to
+	// discarding.
+	Logger *slog.Logger
+	// Observe is called with every event, for metrics and audit: on the caller's goroutine
+	// where a call caused it, else on one goroutine of the client. Defaults to none.
+	Observe func(context.Context, Event)
+}
+
+// LockOptions say how a lock is waited for and kept.
+type LockOptions struct {
+	// TTL is how long the store keeps the lock without a renewal, from 100 ms to 30 days.
+	// It is renewed every third of it. Defaults to 10 s.
+	TTL time.Duration
+	// Wait is how long Lock, RLock, Acquire and Do stand in line; NoWait: not at all.
+	// Defaults to Forever: until the context ends.
+	Wait time.Duration
+	// Grace is added by the store, after the TTL, before others may hold. The holder
+	// trusts its lease no longer for it. Defaults to 0.
+	Grace time.Duration
+	// MaxHold ends the renewal after this much holding; the lease is lost when the TTL has
+	// run out after that. Defaults to no limit.
+	MaxHold time.Duration
+	// NoRenew makes a fixed lease: the TTL from the grant, and no renewal. Defaults to
+	// renewing.
+	NoRenew bool
+	// MaxLine refuses, with a *HeldError, to begin to wait where that many wait. Defaults
+	// to no limit.
+	MaxLine int
+	// Reentrant lets a nested lock whose context carries the lease share it; so do all
+	// goroutines started with that context. Defaults to refusing nested locks, which would
+	// wait for themselves.
+	Reentrant bool
+	// Label is a name for metrics, of which there should be few. Defaults to none.
+	Label string
+}
+
+// resolve checks o and fills in the defaults.
+func (o Options) resolve() (Options, error) {
+	var errs []error
+	if len(o.Name) > maxNameBytes {
+		errs = append(errs, fmt.Errorf("Name has %d bytes, at most %d are allowed", len(o.Name), maxNameBytes))
+	}
+	o.Name = cmp.Or(o.Name, defaultName())
+	if len(o.Prefix) >= maxKeyBytes {
+		errs = append(errs, fmt.Errorf("Prefix has %d bytes, a key with its prefix may have %d", len(o.Prefix), maxKeyBytes))
+	}
+	if o.Prefix != "" {
+		if err := checkKey(o.Prefix, o.Prefix+"k"); err != nil {
+			errs = append(errs, fmt.Errorf("Prefix: %w", err))
+		}
+	}
+	if o.Lock.Grace < 0 || o.Lock.MaxHold < 0 || o.Lock.MaxLine < 0 {
+		errs = append(errs, errors.New("Grace, MaxHold and MaxLine must not be negative"))
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	lock, err := LockOptions{}.with(o.Lock).resolve()
+	o.Lock = lock
+	if errs = append(errs, err); errors.Join(errs...) != nil {
+		return o, fmt.Errorf("%w: %w", ErrInvalid, errors.Join(errs...))
+	}
+	return o, nil
+}
+
+func defaultName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if limit := maxNameBytes - 24; len(host) > limit {
+		host = host[:limit]
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// with lays p over o: zero fields keep o's, negative ones mean none, booleans can
+// only be switched on.
+func (o LockOptions) with(p LockOptions) LockOptions {
+	return LockOptions{
+		TTL:       cmp.Or(p.TTL, o.TTL),
+		Wait:      cmp.Or(p.Wait, o.Wait),
+		Grace:     max(0, cmp.Or(p.Grace, o.Grace)),
+		MaxHold:   max(0, cmp.Or(p.MaxHold, o.MaxHold)),
+		NoRenew:   p.NoRenew || o.NoRenew,
+		MaxLine:   max(0, cmp.Or(p.MaxLine, o.MaxLine)),
+		Reentrant: p.Reentrant || o.Reentrant,
+		Label:     cmp.Or(p.Label, o.Label),
+	}
+}
+
+// resolve fills in the defaults and says all that is wrong, joined.
+func (o LockOptions) resolve() (LockOptions, error) {
+	o.TTL = cmp.Or(o.TTL, defaultTTL)
+	o.Wait = cmp.Or(o.Wait, Forever)
+	var errs []error
+	if err := checkTTL(o.TTL); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Wait < 0 && o.Wait != NoWait {
+		errs = append(errs, fmt.Errorf("Wait is %s; it must be positive, NoWait or Forever", o.Wait))
+	}
+	if o.Grace > maxTTL {
+		errs = append(errs, fmt.Errorf("Grace is %s, at most %s is allowed", o.Grace, maxTTL))
+	}
+	return o, errors.Join(errs...)
+}
+
+func checkTTL(ttl time.Duration) error {
+	if ttl < minTTL || ttl > maxTTL {
+		return fmt.Errorf("TTL is %s; it must be from %s to %s", ttl, minTTL, maxTTL)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package hasp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// Release gives the keys back and hands over to the next in line. It uses only the
+// values of ctx, not its end, and takes at most 5 s.
+//
+// Nil says that the keys are free now, by this call or an earlier one; also after
+// Keep and Detach, which it leaves alone. ErrLost says that the lease had been lost.
+// After any other error the outcome is unknown: the lease is over and no longer
+// renewed, hasp goes on leaving in the background, and Release may be called again.
+func (l *Lease) Release(ctx context.Context) error {
+	if err := l.release(ctx); err != nil {
+		return &Error{Op: "release", Key: l.claim.want.keys.first(), Err: err}
+	}
+	return nil
+}
+
+func (l *Lease) release(ctx context.Context) error {
+	if l.outer != nil {
+		return l.releaseNested()
+	}
+	within := newBudget(context.WithoutCancel(ctx), answerLimit)
+	defer within.end()
+	for {
+		step, under, err := l.beginRelease()
+		switch step {
+		case answeredAlready:
+			return err
+		case firstLeave, leaveAgain:
+			return l.sendRelease(ctx, within, step == leaveAgain)
+		case underWay:
+			select { // another call is releasing: what it comes to counts for this one
+			case <-under:
+			case <-within.Done():
+				return ErrUnavailable
+			}
+		}
+	}
+}
+
+// releaseStep is what a Release has to do.
+type releaseStep uint8
+
+const (
+	answeredAlready releaseStep = iota
+	underWay                    // another call is at it
+	firstLeave                  // no Leave was sent yet
+	leaveAgain                  // one was, and its outcome is not known
+)
+
+// beginRelease decides what to do, and ends the lease.
+func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err error) {
+	c, now := l.claim, l.claim.e.clk.fresh()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(now)
+	lost := (*LostError)(nil)
+	if errors.As(l.cause, &lost) {
+		if c.fate == owned { // P13: only now is a lost claim left
+			c.giveUp(now)
+		}
+		return answeredAlready, nil, lost
+	}
+	switch c.fate {
+	case owned, leaving:
+		if c.e.isClosed() {
+			return answeredAlready, nil, ErrClosed
+		}
+		step = firstLeave
+		if c.fate == leaving {
+			step = leaveAgain
+		}
+		c.fate = releasing
+		l.settled = make(chan struct{})
+		l.end(ErrReleased)
+		c.settle(now)
+		return step, nil, nil
+	case releasing:
+		return underWay, l.settled, nil
+	case wanted, parked, finished:
+	}
+	if l.gone {
+		return answeredAlready, nil, l.lostError("")
+	}
+	return answeredAlready, nil, nil
+}
+
+// sendRelease leaves, until that is answered or the time is over.
+func (l *Lease) sendRelease(ctx context.Context, within *budget, sentBefore bool) error {
+	c := l.claim
+	began := c.e.clk.now()
+	err := c.e.persist(within, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
+		c.mu.Lock()
+		leave := driver.Leaving{
+			Ref: c.ref(), Unanswered: c.joins > 0, Remember: rememberFor(c.ttl, c.want.opts.Grace),
+		}
+		c.mu.Unlock()
+		answer, err := c.e.drv.Leave(ctx, leave)
+		if err != nil {
+			sentBefore = sentBefore || !definite(err)
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		l.left(c.e.clk.now(), answer.State == driver.Left, sentBefore)
+		return nil
+	})
+	c.mu.Lock()
+	close(l.settled)
+	if err != nil {
+		c.giveUp(c.e.clk.now())
+	} else {
+		if l.gone {
+			err = l.lostError("")
+		}
+		c.e.forget(c)
+	}
+	ev := l.event(EventReleased, "release", began.Sub(c.since), err)
+	c.mu.Unlock()
+	if err == nil {
+		c.e.obs.now(ctx, ev)
+	} else {
+		c.e.obs.later(context.WithoutCancel(ctx), ev)
+	}
+	return err
+}
+
+// left notes the answer to a Leave. Of a repeated one, "not there" inside the trust
+// window means that the first did it (P12); the claim's lock is held.
+func (l *Lease) left(now time.Time, was, repeated bool) {
+	if was || repeated && now.Before(l.claim.stay.until) {
+		l.freed = true
+	} else {
+		l.gone = true
+	}
+}
+
+// lostError describes the lease as lost; the claim's lock is held.
+func (l *Lease) lostError(why string) *LostError {
+	c := l.claim
+	return &LostError{Key: c.want.keys.first(), Token: c.token(), Revoked: c.stay.revoked, why: why}
+}
+
+// releaseNested ends a lease that shares another: the outer one still holds.
+func (l *Lease) releaseNested() error {
+	c, now := l.claim, l.claim.e.clk.fresh()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(now)
+	lost := (*LostError)(nil)
+	if errors.As(l.cause, &lost) {
+		return lost
+	}
+	l.end(ErrReleased)
+	return nil
+}
+
+// isClosed says whether no call may be made any more.
+func (e *engine) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
