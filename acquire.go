@@ -14,14 +14,18 @@ import (
 func (c *Client) acquire(ctx context.Context, w *want) (*Lease, error) {
 	start := c.e.clk.now()
 	lease, err := c.attempt(ctx, w, start)
+	if c.e.obs.tell == nil {
+		if err != nil {
+			err = &Error{Op: "acquire", Key: w.keys.first(), Err: err}
+		}
+		return lease, err
+	}
 	took := c.e.clk.now().Sub(start)
 	if err != nil {
 		c.e.obs.now(ctx, Event{Kind: EventRefused, Op: "acquire", Keys: w.keys.given, Label: w.opts.Label, Took: took, Err: err})
 		return nil, &Error{Op: "acquire", Key: w.keys.first(), Err: err}
 	}
-	if c.e.obs.tell != nil {
-		c.e.obs.now(ctx, lease.event(EventAcquired, "acquire", took, nil))
-	}
+	c.e.obs.now(ctx, lease.event(EventAcquired, "acquire", took, nil))
 	return lease, nil
 }
 
@@ -131,9 +135,10 @@ func (c *claim) join(ctx context.Context, j driver.Join) error {
 		}
 		return err
 	}
+	now := c.e.clk.now()
 	c.joins--
-	c.plan(call, standing)
-	c.take(call, standing)
+	c.plan(call, standing, now)
+	c.take(call, standing, now)
 	if c.stay.phase == joining {
 		return errOldAnswer
 	}

@@ -10,6 +10,7 @@ import (
 // Done: most calls to a store are answered at once, and then none is needed.
 type budget struct {
 	parent   context.Context //nolint:containedctx // a budget is a context
+	made     time.Time
 	deadline time.Time
 
 	mu     sync.Mutex
@@ -20,11 +21,12 @@ type budget struct {
 
 // newBudget bounds parent by d from now. The caller calls end.
 func newBudget(parent context.Context, d time.Duration) *budget {
-	deadline := time.Now().Add(d)
+	made := time.Now()
+	deadline := made.Add(d)
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(deadline) {
 		deadline = earlier
 	}
-	return &budget{parent: parent, deadline: deadline}
+	return &budget{parent: parent, made: made, deadline: deadline}
 }
 
 // Deadline is the earlier of the budget's and its parent's.

@@ -93,8 +93,7 @@ func (c *claim) begin(now time.Time) sending {
 }
 
 // take takes in an answer; c.mu is held.
-func (c *claim) take(call sending, a driver.Standing) {
-	now := c.e.clk.now()
+func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.answered, c.failures = now, 0
 	if call.at.After(c.asked) {
 		c.asked = call.at
@@ -201,8 +200,7 @@ func (c *claim) renews() bool {
 }
 
 // plan sets when the claim is renewed next, after an answer; c.mu is held.
-func (c *claim) plan(call sending, a driver.Standing) {
-	now := c.e.clk.now()
+func (c *claim) plan(call sending, a driver.Standing, now time.Time) {
 	c.next = call.at.Add(interval(min(a.Life, c.ttl)))
 	if a.State == driver.Waiting {
 		if look := now.Add(max(a.LookAgain, time.Millisecond)); look.Before(c.next) {
@@ -314,10 +312,10 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 		return
 	}
 	if job.call.at.After(c.asked) || c.stay.phase == told {
-		c.plan(job.call, a)
+		c.plan(job.call, a, now)
 	}
 	c.tell(EventRenewed, now.Sub(job.call.at), nil)
-	c.take(job.call, a)
+	c.take(job.call, a, now)
 }
 
 // tell reports a renewal of an owned claim, if anybody asks.

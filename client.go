@@ -154,8 +154,7 @@ func (e *engine) outstanding() (held []string, open bool) {
 		c.mu.Lock()
 		switch c.fate {
 		case owned, releasing:
-			lost := (*LostError)(nil)
-			if c.fate == releasing || !errors.As(c.lease.cause, &lost) {
+			if c.fate == releasing || c.lease.lost() == nil {
 				held = append(held, c.want.keys.given...)
 				open = true
 			}

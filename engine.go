@@ -143,10 +143,12 @@ func (e *engine) launch() {
 func (e *engine) persist(
 	ctx context.Context, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
 ) error {
-	within := newBudget(ctx, limit)
-	defer within.end()
-	for pause := firstPause; ; pause = nextPause(pause) {
-		b := newBudget(within, callLimit)
+	var end time.Time
+	for pause, patience := firstPause, min(callLimit, limit); ; pause = nextPause(pause) {
+		b := newBudget(ctx, patience)
+		if end.IsZero() {
+			end = b.made.Add(limit)
+		}
 		err := call(b)
 		b.end()
 		if err == nil || definite(err) {
@@ -155,12 +157,14 @@ func (e *engine) persist(
 		if ctx.Err() != nil {
 			return errors.Join(unavailable(err), ctx.Err())
 		}
-		if within.Err() != nil {
+		left := time.Until(end)
+		if left <= 0 {
 			return unavailable(err)
 		}
-		if !rest(within, stop, pause) {
+		if !rest(ctx, stop, min(pause, left)) {
 			return ErrClosed
 		}
+		patience = max(0, min(callLimit, time.Until(end)))
 	}
 }
 

@@ -20,7 +20,7 @@ type Lease struct {
 	cause   error         // why it ended; nil while it is held
 	done    chan struct{} // made by the first Done
 	parts   []*part       // what ends with it
-	settled chan struct{} // closed when the release under way has its answer
+	settled chan struct{} // made by the second of two releases at once; closed when the first has its answer
 	freed   bool          // the store said that it is free, or it was handed on
 	gone    bool          // the store said that it was gone before the release
 }

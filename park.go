@@ -28,9 +28,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 	_, err := c.persistRenewal(ctx, driver.Extend, c.want.life(ttl), func(call sending, a driver.Standing) {
 		if a.State == driver.Holding {
 			c.ttl = ttl
-			c.plan(call, a)
+			c.plan(call, a, c.e.clk.now())
 		}
-		c.take(call, a)
+		c.take(call, a, c.e.clk.now())
 	})
 	if err != nil {
 		return err

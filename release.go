@@ -26,19 +26,17 @@ func (l *Lease) release(ctx context.Context) error {
 	if l.outer != nil {
 		return l.releaseNested()
 	}
-	within := newBudget(context.WithoutCancel(ctx), answerLimit)
-	defer within.end()
 	for {
 		step, under, err := l.beginRelease()
 		switch step {
 		case answeredAlready:
 			return err
 		case firstLeave, leaveAgain:
-			return l.sendRelease(ctx, within, step == leaveAgain)
-		case underWay:
-			select { // another call is releasing: what it comes to counts for this one
+			return l.sendRelease(context.WithoutCancel(ctx), step == leaveAgain)
+		case underWay: // another call is releasing: what it comes to counts for this one
+			select {
 			case <-under:
-			case <-within.Done():
+			case <-time.After(answerLimit):
 				return ErrUnavailable
 			}
 		}
@@ -57,12 +55,11 @@ const (
 
 // beginRelease decides what to do, and ends the lease.
 func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err error) {
-	c, now := l.claim, l.claim.e.clk.fresh()
+	c, now := l.claim, l.claim.e.clk.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
-	lost := (*LostError)(nil)
-	if errors.As(l.cause, &lost) {
+	if lost := l.lost(); lost != nil {
 		if c.fate == owned { // P13: only now is a lost claim left
 			c.giveUp(now)
 		}
@@ -78,11 +75,13 @@ func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err err
 			step = leaveAgain
 		}
 		c.fate = releasing
-		l.settled = make(chan struct{})
 		l.end(ErrReleased)
 		c.settle(now)
 		return step, nil, nil
 	case releasing:
+		if l.settled == nil {
+			l.settled = make(chan struct{})
+		}
 		return underWay, l.settled, nil
 	case wanted, parked, finished:
 	}
@@ -93,10 +92,10 @@ func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err err
 }
 
 // sendRelease leaves, until that is answered or the time is over.
-func (l *Lease) sendRelease(ctx context.Context, within *budget, sentBefore bool) error {
+func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 	c := l.claim
 	began := c.e.clk.now()
-	err := c.e.persist(within, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
+	err := c.e.persist(ctx, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
 		c.mu.Lock()
 		leave := driver.Leaving{
 			Ref: c.ref(), Unanswered: c.joins > 0, Remember: rememberFor(c.ttl, c.want.opts.Grace),
@@ -113,7 +112,10 @@ func (l *Lease) sendRelease(ctx context.Context, within *budget, sentBefore bool
 		return nil
 	})
 	c.mu.Lock()
-	close(l.settled)
+	if l.settled != nil {
+		close(l.settled)
+		l.settled = nil
+	}
 	if err != nil {
 		c.giveUp(c.e.clk.now())
 	} else {
@@ -127,7 +129,7 @@ func (l *Lease) sendRelease(ctx context.Context, within *budget, sentBefore bool
 	if err == nil {
 		c.e.obs.now(ctx, ev)
 	} else {
-		c.e.obs.later(context.WithoutCancel(ctx), ev)
+		c.e.obs.later(ctx, ev)
 	}
 	return err
 }
@@ -154,12 +156,19 @@ func (l *Lease) releaseNested() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
-	lost := (*LostError)(nil)
-	if errors.As(l.cause, &lost) {
+	if lost := l.lost(); lost != nil {
 		return lost
 	}
 	l.end(ErrReleased)
 	return nil
+}
+
+// lost answers the loss that ended the lease, if one did; the claim's lock is held.
+func (l *Lease) lost() (lost *LostError) {
+	if l.cause != nil {
+		_ = errors.As(l.cause, &lost) // nil stays nil
+	}
+	return lost
 }
 
 // isClosed says whether no call may be made any more.
