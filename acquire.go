@@ -14,18 +14,18 @@ import (
 func (c *Client) acquire(ctx context.Context, w *want) (*Lease, error) {
 	start := c.e.clk.now()
 	lease, err := c.attempt(ctx, w, start)
-	if c.e.obs.tell == nil {
-		if err != nil {
-			err = &Error{Op: "acquire", Key: w.keys.first(), Err: err}
+	if c.e.obs.tell != nil {
+		ev := Event{Kind: EventRefused, Op: "acquire", Keys: w.keys.given, Label: w.opts.Label, Err: err}
+		if err == nil {
+			ev = lease.acquired("acquire")
 		}
-		return lease, err
+		if ev.Took = c.e.clk.now().Sub(start); err != nil || lease.outer == nil {
+			c.e.obs.now(ctx, ev) // a nested lease is its outer one's matter
+		}
 	}
-	took := c.e.clk.now().Sub(start)
 	if err != nil {
-		c.e.obs.now(ctx, Event{Kind: EventRefused, Op: "acquire", Keys: w.keys.given, Label: w.opts.Label, Took: took, Err: err})
 		return nil, &Error{Op: "acquire", Key: w.keys.first(), Err: err}
 	}
-	c.e.obs.now(ctx, lease.event(EventAcquired, "acquire", took, nil))
 	return lease, nil
 }
 
@@ -164,14 +164,13 @@ func (a *acquisition) stand(ctx context.Context) (lease *Lease, again bool, err 
 			}
 		}
 	}
-	switch verdict {
-	case granted:
+	if verdict == granted {
 		return &a.claim.lease, false, nil
-	case dead:
-		return nil, true, nil
-	default:
-		return nil, false, a.verdictError(ctx, verdict)
 	}
+	if verdict == dead {
+		return nil, true, nil
+	}
+	return nil, false, a.verdictError(ctx, verdict)
 }
 
 // patience is a channel that fires when Wait is over.

@@ -340,6 +340,7 @@ func (c *claim) dropped(now time.Time, a driver.Standing, err error) {
 // giveUp hands the claim to the renewer, which leaves with it until that is answered
 // (P10); c.mu is held.
 func (c *claim) giveUp(now time.Time) {
+	c.e.list(c)
 	c.fate = leaving
 	c.failures = 0
 	c.next = now
@@ -352,6 +353,7 @@ func (c *claim) giveUp(now time.Time) {
 // would be void otherwise (P13).
 func (c *claim) lose(now time.Time) {
 	c.e.renewals.remove(c)
+	c.e.unlist(c) // an owner who never releases must not keep it here
 	lost := &LostError{Key: c.want.keys.first(), Token: c.token(), Revoked: c.stay.revoked}
 	switch {
 	case c.standing.State == driver.Gone:

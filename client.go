@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ type Client struct {
 // New makes a client of the store that d speaks to, with nil for the default options.
 // It does no I/O, and reports what the driver's constructor found wrong.
 func New(d driver.Driver, opts *Options) (*Client, error) {
-	if d == nil {
+	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &Error{Op: "new", Err: invalidf("the driver is nil; make one with memlease, sqlitelease or another backend")}
 	}
 	if opts == nil {
@@ -112,7 +113,7 @@ func (e *engine) close(ctx context.Context) error {
 	e.tasks.Wait()
 	last := newBudget(context.WithoutCancel(ctx), answerLimit)
 	defer last.end()
-	err := e.drv.Close(last)
+	err := e.drv.Close(last) //nolint:contextcheck // last inherits from ctx
 	if len(held) > 0 {
 		err = errors.Join(fmt.Errorf("still held and not released, so that they expire by themselves: %q", held), err)
 	}

@@ -149,7 +149,7 @@ func (e *engine) persist(
 		if end.IsZero() {
 			end = b.made.Add(limit)
 		}
-		err := call(b)
+		err := call(b) //nolint:contextcheck // b inherits from ctx
 		b.end()
 		if err == nil || definite(err) {
 			return err
@@ -202,10 +202,15 @@ func (e *engine) register(c *claim) error {
 	return nil
 }
 
-// forget ends the claim's part in everything; c.mu is held.
-func (e *engine) forget(c *claim) {
-	c.fate = finished
-	e.renewals.remove(c)
+// list puts a claim back that may have been unlisted.
+func (e *engine) list(c *claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.claims[c.id] = c
+}
+
+// unlist takes out a claim that no signal is for any more.
+func (e *engine) unlist(c *claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.claims, c.id)
@@ -213,6 +218,13 @@ func (e *engine) forget(c *claim) {
 		close(e.change)
 		e.change = make(chan struct{})
 	}
+}
+
+// forget ends the claim's part in everything; c.mu is held.
+func (e *engine) forget(c *claim) {
+	c.fate = finished
+	e.renewals.remove(c)
+	e.unlist(c)
 }
 
 // all answers the claims of the moment.

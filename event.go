@@ -12,22 +12,22 @@ import (
 type EventKind uint8
 
 const (
-	// EventAcquired: a lease was granted; Took is the time from the call.
+	// EventAcquired says: a lease was granted; Took is the time from the call.
 	EventAcquired EventKind = iota + 1
-	// EventRefused: a call ended without a lease; Err says why.
+	// EventRefused says: a call ended without a lease; Err says why.
 	EventRefused
-	// EventReleased: a lease was given back; Took is how long it was held.
+	// EventReleased says: a lease was given back; Took is how long it was held.
 	EventReleased
-	// EventLost: a lease was lost; Took is how long it was held.
+	// EventLost says: a lease was lost; Took is how long it was held.
 	EventLost
-	// EventRenewed: a renewal was answered; Took is the round trip.
+	// EventRenewed says: a renewal was answered; Took is the round trip.
 	EventRenewed
-	// EventRenewFailed: a renewal was not answered and will be tried again.
+	// EventRenewFailed says: a renewal was not answered and will be tried again.
 	EventRenewFailed
-	// EventEnded: a lease ended otherwise: kept, detached, or no longer renewed after
+	// EventEnded says: a lease ended otherwise: kept, detached, or no longer renewed after
 	// MaxHold; Op says which.
 	EventEnded
-	// EventClosed: the client was closed; Err names what was still held.
+	// EventClosed says: the client was closed; Err names what was still held.
 	EventClosed
 )
 

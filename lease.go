@@ -168,11 +168,17 @@ func (l *Lease) String() string {
 	return fmt.Sprintf("lease %q token %d", l.claim.want.keys.given, l.Token())
 }
 
-// event describes the lease to the observer; the claim's lock is held, or nobody else
-// knows the lease.
+// event describes the lease to the observer; the claim's lock is held.
 func (l *Lease) event(kind EventKind, op string, took time.Duration, err error) Event {
 	w := l.claim.want
 	return Event{Kind: kind, Op: op, Keys: w.keys.given, Label: w.opts.Label, Token: l.claim.token(), Took: took, Err: err}
+}
+
+// acquired is event for a caller without the claim's lock.
+func (l *Lease) acquired(op string) Event {
+	l.claim.mu.Lock()
+	defer l.claim.mu.Unlock()
+	return l.event(EventAcquired, op, 0, nil)
 }
 
 // token is the fencing token; c.mu is held.

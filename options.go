@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"time"
+	"unicode/utf8"
 )
 
 // NoWait makes Lock, RLock, Acquire and Do answer at once, as their Try forms do.
@@ -76,19 +77,22 @@ type LockOptions struct {
 func (o Options) resolve() (Options, error) {
 	var errs []error
 	if len(o.Name) > maxNameBytes {
-		errs = append(errs, fmt.Errorf("Name has %d bytes, at most %d are allowed", len(o.Name), maxNameBytes))
+		errs = append(errs, fmt.Errorf("option Name has %d bytes, at most %d are allowed", len(o.Name), maxNameBytes))
+	}
+	if !utf8.ValidString(o.Name) {
+		errs = append(errs, fmt.Errorf("option Name %q is not valid UTF-8", o.Name))
 	}
 	o.Name = cmp.Or(o.Name, defaultName())
 	if len(o.Prefix) >= maxKeyBytes {
-		errs = append(errs, fmt.Errorf("Prefix has %d bytes, a key with its prefix may have %d", len(o.Prefix), maxKeyBytes))
+		errs = append(errs, fmt.Errorf("option Prefix has %d bytes, a key with its prefix may have %d", len(o.Prefix), maxKeyBytes))
 	}
 	if o.Prefix != "" {
 		if err := checkKey(o.Prefix, o.Prefix+"k"); err != nil {
-			errs = append(errs, fmt.Errorf("Prefix: %w", err))
+			errs = append(errs, fmt.Errorf("option Prefix: %w", err))
 		}
 	}
 	if o.Lock.Grace < 0 || o.Lock.MaxHold < 0 || o.Lock.MaxLine < 0 {
-		errs = append(errs, errors.New("Grace, MaxHold and MaxLine must not be negative"))
+		errs = append(errs, errors.New("options Grace, MaxHold and MaxLine must not be negative"))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -136,10 +140,10 @@ func (o LockOptions) resolve() (LockOptions, error) {
 		errs = append(errs, err)
 	}
 	if o.Wait < 0 && o.Wait != NoWait {
-		errs = append(errs, fmt.Errorf("Wait is %s; it must be positive, NoWait or Forever", o.Wait))
+		errs = append(errs, fmt.Errorf("option Wait is %s; it must be positive, NoWait or Forever", o.Wait))
 	}
 	if o.Grace > maxTTL {
-		errs = append(errs, fmt.Errorf("Grace is %s, at most %s is allowed", o.Grace, maxTTL))
+		errs = append(errs, fmt.Errorf("option Grace is %s, at most %s is allowed", o.Grace, maxTTL))
 	}
 	return o, errors.Join(errs...)
 }

@@ -82,7 +82,7 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 		l.freed = true
 		c.e.forget(c)
 		c.fate = parked
-		c.e.obs.later(c.e.life, l.event(EventEnded, op, c.e.clk.now().Sub(c.since), nil))
+		c.e.obs.later(context.WithoutCancel(ctx), l.event(EventEnded, op, c.e.clk.now().Sub(c.since), nil))
 	}
 	return err
 }

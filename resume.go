@@ -96,7 +96,9 @@ func (c *Client) takeOver(ctx context.Context, w *want, ref driver.Ref, index ui
 	switch _, v := a.look(); v {
 	case granted:
 		if c.e.obs.tell != nil {
-			c.e.obs.now(ctx, claim.lease.event(EventAcquired, "resume", c.e.clk.now().Sub(a.start), nil))
+			ev := claim.lease.acquired("resume")
+			ev.Took = c.e.clk.now().Sub(a.start)
+			c.e.obs.now(ctx, ev)
 		}
 		return &claim.lease, nil
 	case late:
