@@ -99,10 +99,26 @@ func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 		c.asked = call.at
 	}
 	c.standing = a
-	was := c.stay.phase
-	c.stay = c.stay.answered(call, a, c.sent).passed(now)
-	if c.stay.phase == holding && was != holding {
-		c.since = now
+	c.stay = c.stay.answered(call, a, c.sent)
+	c.learn(now)
+}
+
+// learn draws what follows from a changed stay; c.mu is held.
+func (c *claim) learn(now time.Time) {
+	if !c.confirms() {
+		c.stay = c.stay.used(now)
+	}
+	c.stay = c.stay.passed(now)
+	switch c.stay.phase {
+	case told: // one answered renewal is owed
+		c.next = now
+	case joining: // a signal overtook the answer, which should come any moment
+		c.next = now.Add(overtaken)
+	case holding:
+		if c.since.IsZero() {
+			c.since = now
+		}
+	case waiting, over:
 	}
 	c.settle(now)
 }
@@ -119,26 +135,13 @@ func (c *claim) signal(s driver.Signal) {
 	switch s.Kind {
 	case driver.Granted:
 		c.stay = c.stay.granted(s.Number, c.sent)
-		if !c.confirms() {
-			c.stay = c.stay.used(now)
-		}
-		if c.stay.phase == holding && c.since.IsZero() {
-			c.since = now
-		}
-		switch c.stay.phase {
-		case told:
-			c.next = now
-		case joining: // the signal overtook the answer, which should come any moment
-			c.next = now.Add(overtaken)
-		case waiting, holding, over:
-		}
 	case driver.Ended:
 		c.stay = c.stay.ended(s.Number, s.Revoked)
 	case driver.Turn:
 		c.next = now
 	case driver.Freed, driver.Wanted, driver.Changed, driver.Missed:
 	}
-	c.settle(now)
+	c.learn(now)
 }
 
 // confirms says whether a signalled grant must be renewed before it is used.
