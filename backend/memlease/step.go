@@ -91,7 +91,7 @@ func (p *step) touch(l *line) {
 
 // settle removes the dead from the touched lines and hands over.
 func (p *step) settle() {
-	for i := 0; i < len(p.lines); i++ {
+	for i := 0; i < len(p.lines); i++ { //nolint:intrange // the list grows on the way
 		p.sweep(p.lines[i])
 	}
 	for _, l := range p.lines {

@@ -30,7 +30,7 @@ func NewStore() *Store {
 	start := time.Now()
 	s := &Store{
 		start:   start,
-		wall:    start.UnixNano(),
+		wall:    start.UnixNano(), //nolint:forbidigo // numbers start at the wall clock, read this once
 		inboxes: make(map[[6]byte][]*mailbox),
 		watches: make(map[string][]watch),
 	}
