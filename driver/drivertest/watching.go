@@ -1,0 +1,122 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// watching: the unaddressed signals. One may get lost, so each is given some tries.
+func watching() []Case {
+	return []Case{
+		{Name: "a watched key tells that somebody began to wait", needs: signaler | line, run: wantedIsSignalled},
+		{Name: "a watched key tells that its holders changed", needs: signaler | line, run: changeIsSignalled},
+		{Name: "a key without a line tells that it may be free", needs: signaler, run: freedIsSignalled},
+		{Name: "a key watched no more is silent", needs: signaler | line, run: stoppedWatch},
+		{Name: "one of two watches on a key may stop", needs: signaler | line, run: twoWatches},
+	}
+}
+
+// provokes repeats do until c hears the kind for the key, some times.
+func (c *client) provokes(kind driver.SignalKind, key string, do func()) {
+	for range 4 {
+		if c.b.failed() {
+			return
+		}
+		do()
+		if c.ear.await(func(s driver.Signal) bool { return s.Kind == kind && s.Key == key }, time.Second) {
+			return
+		}
+	}
+	c.b.fail("%s hears no %v of the watched %q, but %+v", c.name, kind, key, c.ear.all())
+}
+
+// watch watches a key.
+func (c *client) watch(key string) (stop func()) {
+	if c.b.failed() {
+		return func() {}
+	}
+	return c.d.(driver.Signaler).Watch(key)
+}
+
+func wantedIsSignalled(b *bench) error {
+	k := b.key()
+	c, h, other := b.client().listens(), b.client().claim(k), b.client()
+	defer c.watch(k)()
+	h.join(holding)
+	c.provokes(driver.Wanted, k, func() {
+		w := other.claim(k)
+		w.join(waiting)
+		w.leave(left)
+	})
+	return b.result()
+}
+
+func changeIsSignalled(b *bench) error {
+	k := b.key()
+	c, other := b.client().listens(), b.client()
+	defer c.watch(k)()
+	c.provokes(driver.Changed, k, func() {
+		h, w := other.claim(k), other.claim(k)
+		h.join(holding)
+		w.join(waiting)
+		h.leave(left)
+		w.leave(left)
+	})
+	return b.result()
+}
+
+// Where there is a line, Changed says the same.
+func freedIsSignalled(b *bench) error {
+	k := b.key()
+	c, other := b.client().listens(), b.client()
+	defer c.watch(k)()
+	kind := driver.Freed
+	if c.d.Features().Line {
+		kind = driver.Changed
+	}
+	c.provokes(kind, k, func() {
+		h := other.claim(k)
+		h.try(holding)
+		h.leave(left)
+	})
+	return b.result()
+}
+
+func stoppedWatch(b *bench) error {
+	k, watched := b.key(), b.key()
+	c, other := b.client().listens(), b.client()
+	stop := c.watch(k)
+	defer c.watch(watched)()
+	stop()
+	b.sleep(1)
+	before := c.ear.count(func(s driver.Signal) bool { return s.Key == k })
+	// When the signal of the one has come, that of the other would have come too.
+	c.provokes(driver.Wanted, watched, func() {
+		for _, key := range []string{k, watched} {
+			h, w := other.claim(key), other.claim(key)
+			h.join(holding)
+			w.join(waiting)
+			h.leave(left)
+			w.leave(left)
+		}
+	})
+	after := c.ear.count(func(s driver.Signal) bool { return s.Key == k })
+	b.check(after == before, "%d signals of a key that is watched no more", after-before)
+	stop() // once more does no harm
+	return b.result()
+}
+
+func twoWatches(b *bench) error {
+	k := b.key()
+	c, h, other := b.client().listens(), b.client().claim(k), b.client()
+	defer c.watch(k)()
+	c.watch(k)()
+	h.join(holding)
+	c.provokes(driver.Wanted, k, func() {
+		w := other.claim(k)
+		w.join(waiting)
+		w.leave(left)
+	})
+	return b.result()
+}
