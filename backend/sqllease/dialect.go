@@ -1,0 +1,77 @@
+package sqllease
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Dialect is what one database brings to the engine. Everything in it is constant.
+type Dialect struct {
+	// Name begins every error text: the name of the package.
+	Name string
+	// Statements is the page of SQL: the engine's statements by name, see [Parse].
+	Statements string
+	// Schema makes the tables; each statement may be run again.
+	Schema string
+	// Marker writes the n-th parameter, from 1. It must be able to stand twice.
+	Marker func(n int) string
+	// Quote writes a checked identifier, with its schema where that is not empty.
+	Quote func(schema, name string) string
+	// Grain is the resolution of the database's clock, added to each expiry.
+	Grain time.Duration
+	// Writers is how many write transactions of one client gain from running at once.
+	Writers int
+	// Poll is the shortest and the longest pause between two looks while a claim waits.
+	PollMin, PollMax time.Duration
+	// Classify says what an error of the database means.
+	Classify func(error) Fault
+	// Inspect looks at what Classify cannot know and at what the database must be like:
+	// mode, tables, rights. A nil error: all is well. It runs before the first step.
+	Inspect func(ctx context.Context, db *sql.DB, t Tables) error
+	// Witness proves which clients' processes live. Nil: by expiry alone.
+	Witness Witness
+}
+
+// Fault is the meaning of a database's error.
+type Fault struct {
+	Kind FaultKind
+	Text string // what happened and what to do, for people
+}
+
+// FaultKind says what the engine does about an error.
+type FaultKind uint8
+
+const (
+	// Unavailable: no answer, or a broken connection.
+	Unavailable FaultKind = iota
+	// Busy: another transaction is in the way; the step is rolled back and done again.
+	Busy
+	// Refused: the database says no.
+	Refused
+	// Unclear: only Inspect can tell what is wrong.
+	Unclear
+)
+
+// Witness knows by other means than time which clients of this machine are dead. Its
+// methods may be slow, so they are never called inside a transaction.
+type Witness interface {
+	// Open begins to prove that this client lives and names the proof. An empty file
+	// means that nothing can be proven, and is no failure.
+	Open(ctx context.Context, db *sql.DB) (Proof, error)
+	// Dead says whether the process behind a proof of this machine has ended.
+	Dead(p Proof) bool
+	// Strays answers some proofs of dead clients, whoever they were.
+	Strays(limit int) []Proof
+	// Discard removes what a dead client left.
+	Discard(p Proof)
+	// Close ends this client's proof, or, where claims of it are left, keeps it until
+	// the process ends.
+	Close(keep bool)
+}
+
+// Proof is where the life of a client's process can be seen.
+type Proof struct {
+	Boot string // names the run of the machine's kernel
+	File string // a file name beside the database
+}

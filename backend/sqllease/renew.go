@@ -1,0 +1,208 @@
+package sqllease
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// maxChunk is how many renewals share one transaction.
+const maxChunk = 200
+
+// Renew does the items in transactions of a few hundred each. Every item is a step of
+// its own.
+func (d *Driver) Renew(ctx context.Context, items []driver.Renewal, answer func(i int, s driver.Standing, err error)) {
+	order := make([]int, 0, len(items))
+	for i, item := range items {
+		if err := checkRenewal(item); err != nil {
+			answer(i, driver.Standing{}, d.explain(err, Fault{}))
+			continue
+		}
+		if item.Mode == driver.Drop {
+			d.known.drop(item.ID)
+		}
+		order = append(order, i)
+	}
+	// In the order of their lines the items share the counting of who stands ahead.
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
+	})
+	d.lookForDeadHolders(ctx, items, order)
+	for chunk := range slices.Chunk(order, maxChunk) {
+		standings, err := d.renew(ctx, items, chunk)
+		for n, i := range chunk {
+			if err != nil {
+				answer(i, driver.Standing{}, err)
+				continue
+			}
+			answer(i, standings[n], nil)
+		}
+	}
+}
+
+// lookForDeadHolders looks, for a few waiting claims, whether a process in their way has
+// ended.
+func (d *Driver) lookForDeadHolders(ctx context.Context, items []driver.Renewal, order []int) {
+	if d.dialect.Witness == nil {
+		return
+	}
+	var keys []string
+	for _, i := range order {
+		if len(keys) < maxProbedLines && items[i].Mode != driver.Drop && d.known.waits(items[i].ID) {
+			keys = append(keys, items[i].Keys...)
+		}
+	}
+	if len(keys) > 0 {
+		d.buryProcesses(ctx, keys)
+	}
+}
+
+func (d *Driver) renew(ctx context.Context, items []driver.Renewal, chunk []int) ([]driver.Standing, error) {
+	items = slices.Clone(items) // a call given up leaves its goroutine behind
+	return transact(ctx, d, func(t *tx) ([]driver.Standing, error) {
+		standings := make([]driver.Standing, len(chunk))
+		lines := make(map[string]counted)
+		for n, i := range chunk {
+			item := items[i]
+			s := newStep(t)
+			st, err := s.renew(item, lines)
+			if err != nil {
+				return nil, err
+			}
+			if err := s.finish(); err != nil {
+				return nil, err
+			}
+			standings[n] = st
+			t.after = append(t.after, func() {
+				if item.Mode == driver.Fix && st.State == driver.Holding {
+					d.known.drop(item.ID)
+					return
+				}
+				d.known.settle(d, item.Ref, st)
+			})
+		}
+		return standings, nil
+	})
+}
+
+// renew is one item. counts carries who stands ahead from one item to the next.
+func (s *step) renew(item driver.Renewal, counts map[string]counted) (driver.Standing, error) {
+	if item.Mode == driver.Drop {
+		clear(counts)
+		return s.tx.leave(driver.Leaving{Ref: item.Ref, Unanswered: item.Unanswered, Remember: item.Remember})
+	}
+	if err := s.open(item.Keys, item.ID); err != nil {
+		return driver.Standing{}, err
+	}
+	if err := s.handOver(); err != nil {
+		return driver.Standing{}, err
+	}
+	if s.removals > 0 || s.granted > 0 {
+		clear(counts)
+	}
+	for key, l := range s.lines {
+		l.counted = counts[key]
+	}
+	st, err := s.renewLiving(item)
+	if s.granted > 0 {
+		clear(counts)
+		return st, err
+	}
+	for key, l := range s.lines {
+		counts[key] = l.counted
+	}
+	return st, err
+}
+
+func (s *step) renewLiving(item driver.Renewal) (driver.Standing, error) {
+	rows, err := s.find(item.ID)
+	if err != nil {
+		return driver.Standing{}, err
+	}
+	if len(rows) == 0 || rows[0].remembered() || (item.Number != 0 && rows[0].number != item.Number) || rows[0].expiresAt <= s.now {
+		return s.gone(item.Ref, false)
+	}
+	if rows[0].revoked {
+		return s.gone(item.Ref, true)
+	}
+	if item.Mode == driver.Fix && !rows[0].waiting {
+		return s.fix(rows, item.Life)
+	}
+	return s.extend(rows, item.Life)
+}
+
+// extend gives a living claim more life, never less, and lets it hold where it can.
+func (s *step) extend(rows []claim, life driver.Life) (driver.Standing, error) {
+	for _, r := range rows { // the call may have named other keys
+		if _, err := s.look(r.key, driver.ID{}); err != nil {
+			return driver.Standing{}, err
+		}
+	}
+	if rows[0].waiting {
+		holds, err := s.standUp(rows)
+		if err != nil {
+			return driver.Standing{}, err
+		}
+		for i := range rows {
+			rows[i].waiting = !holds
+		}
+	}
+	if rows[0].fixed {
+		return s.standing(rows)
+	}
+	c := rows[0]
+	c.own, c.hold = life.Own, micros(life.Hold)
+	if expiresAt, grace := s.expiry(life, c.waiting); expiresAt >= c.expiresAt {
+		c.expiresAt, c.grace = expiresAt, grace
+	}
+	return s.rewrite(rows, c)
+}
+
+// fix gives a holding claim the expiry it will keep.
+func (s *step) fix(rows []claim, life driver.Life) (driver.Standing, error) {
+	c := rows[0]
+	if c.fixed {
+		return s.standing(rows)
+	}
+	c.fixed, c.own = true, true
+	c.expiresAt, c.grace = s.expiry(driver.Life{Hold: life.Hold}, false)
+	return s.rewrite(rows, c)
+}
+
+// rewrite stores what a renewal changes, in all places of a claim.
+func (s *step) rewrite(rows []claim, c claim) (driver.Standing, error) {
+	for i := range rows {
+		rows[i].expiresAt, rows[i].grace, rows[i].hold, rows[i].own, rows[i].fixed = c.expiresAt, c.grace, c.hold, c.own, c.fixed
+	}
+	if err := s.exec(stExtend, c.id[:], c.expiresAt, c.grace, c.hold, bit(c.own), bit(c.fixed)); err != nil {
+		return driver.Standing{}, err
+	}
+	return s.standing(rows)
+}
+
+// standUp lets the lines of a waiting claim move on, and says whether it holds now.
+func (s *step) standUp(rows []claim) (bool, error) {
+	self, holds := rows[0].id, true
+	for _, r := range rows {
+		fits, err := s.promote(s.lines[r.key], self)
+		if err != nil {
+			return false, err
+		}
+		holds = holds && fits
+	}
+	if !holds || rows[0].keys == 1 {
+		return holds, nil
+	}
+	s.granted++
+	if err := s.exec(stStand, self[:]); err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		if err := s.again(s.lines[r.key]); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,143 @@
+package sqllease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The statements a dialect must bring. Their arguments and results are described in
+// the dialects' pages of SQL, which are all alike.
+const (
+	stLock        = "lock"
+	stGlance      = "glance"
+	stHeld        = "held"
+	stAhead       = "ahead"
+	stBehind      = "behind"
+	stCrowd       = "crowd"
+	stWaiting     = "waiting"
+	stFind        = "find"
+	stNumber      = "number"
+	stHead        = "head"
+	stFront       = "front"
+	stDead        = "dead"
+	stHolders     = "holders"
+	stInsert      = "insert"
+	stExtend      = "extend"
+	stStand       = "stand"
+	stRevoke      = "revoke"
+	stTakeOver    = "take_over"
+	stDelete      = "delete"
+	stNumbered    = "numbered"
+	stSaveLine    = "save_line"
+	stDue         = "due"
+	stDropLine    = "drop_line"
+	stClock       = "clock"
+	stPage        = "page"
+	stMark        = "mark"
+	stOpenSession = "open_session"
+	stChange      = "change"
+	stChanged     = "changed"
+	stSuspects    = "suspects"
+	stSessions    = "sessions"
+	stNamed       = "named"
+	stOwned       = "owned"
+	stDropSession = "drop_session"
+)
+
+// Tables are the quoted names of the tables.
+type Tables struct {
+	Claims, Lines, Sessions, Meta string
+	prefix                        string
+}
+
+func newTables(d *Dialect, n names) Tables {
+	q := func(name string) string { return d.Quote(n.schema, n.prefix+name) }
+	return Tables{Claims: q("claims"), Lines: q("lines"), Sessions: q("sessions"), Meta: q("meta"), prefix: n.prefix}
+}
+
+// Name answers the bare name of a table or index, as the database's catalogue has it.
+func (t Tables) Name(table string) string { return t.prefix + table }
+
+// expand puts the names into a dialect's SQL.
+func (t Tables) expand(text string) string {
+	return strings.NewReplacer("{claims}", t.Claims, "{lines}", t.Lines, "{sessions}", t.Sessions,
+		"{meta}", t.Meta, "{prefix}", t.prefix).Replace(text)
+}
+
+// parse splits a page of SQL into its statements. "-- name: x" begins the statement x,
+// other comments are dropped, and $1, $2 … are the parameters.
+func parse(page string, marker func(n int) string) map[string]string {
+	parameter := regexp.MustCompile(`\$(\d+)`)
+	all := make(map[string]string)
+	name := ""
+	for line := range strings.Lines(page) {
+		trimmed := strings.TrimSpace(line)
+		if next, ok := strings.CutPrefix(trimmed, "-- name: "); ok {
+			name = next
+			continue
+		}
+		if name == "" || trimmed == "" || strings.HasPrefix(trimmed, "--") {
+			continue
+		}
+		all[name] += " " + parameter.ReplaceAllStringFunc(trimmed, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			return marker(n)
+		})
+	}
+	for name, text := range all {
+		all[name] = strings.TrimSuffix(strings.TrimSpace(text), ";")
+	}
+	return all
+}
+
+// statements prepares each statement once on the handle; database/sql prepares it again
+// on each connection that needs it.
+type statements struct {
+	text map[string]string
+
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt // guarded by mu
+}
+
+func (s *statements) get(ctx context.Context, db *sql.DB, name string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st, ok := s.prepared[name]; ok {
+		return st, nil
+	}
+	text, ok := s.text[name]
+	if !ok {
+		return nil, fmt.Errorf("no statement %q in the dialect", name)
+	}
+	st, err := db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	s.prepared[name] = st
+	return st, nil
+}
+
+// prepareAll makes every statement ready, so that no step waits for a second connection
+// while it has one.
+func (s *statements) prepareAll(ctx context.Context, db *sql.DB) error {
+	for name := range s.text {
+		if _, err := s.get(ctx, db, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *statements) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, st := range s.prepared {
+		_ = st.Close() // the handle is the user's and may be closed already
+		delete(s.prepared, name)
+	}
+}

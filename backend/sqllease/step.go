@@ -1,0 +1,287 @@
+package sqllease
+
+import (
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// Bounds of one step.
+const (
+	maxKeys     = 64
+	maxGrants   = 32
+	maxRemovals = 64
+)
+
+// step is one atomic change of some lines. It removes the dead, does its own work,
+// hands over, and collects whom to tell. It lives inside one transaction and keeps the
+// one reading of the clock.
+type step struct {
+	*tx
+	now      int64
+	lines    map[string]*line
+	granted  int
+	removals int
+	told     []told
+}
+
+// line is a line as far as the step has looked at it.
+type line struct {
+	glance
+	key      string
+	dirty    bool // a claim has left: somebody may hold now
+	deadLeft bool // dead claims are left, since the step may remove no more
+	cut      bool // a claim that fits was not granted, since the step may grant no more
+	kept     int64
+	counted  counted
+}
+
+// counted remembers how many claims stand before a number, for the next claim of the
+// same line in the same transaction.
+type counted struct {
+	below int64
+	group held
+}
+
+// told is a client to be told about one of its claims.
+type told struct {
+	kind    driver.SignalKind
+	claim   claim
+	revoked bool
+}
+
+func newStep(t *tx) *step { return &step{tx: t, lines: make(map[string]*line)} }
+
+// open looks at the lines of the keys, first of all at those it has not seen, and
+// removes their dead.
+func (s *step) open(keys []string, id driver.ID) error {
+	var dead []*line
+	for _, key := range keys {
+		l, err := s.look(key, id)
+		if err != nil {
+			return err
+		}
+		if l.dead() {
+			dead = append(dead, l)
+		}
+	}
+	for _, l := range dead {
+		if err := s.bury(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *step) look(key string, id driver.ID) (*line, error) {
+	if l, ok := s.lines[key]; ok {
+		return l, nil
+	}
+	g, err := s.glance(key, id.Inbox(), id)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.usable(s.d.dialect.Name); err != nil {
+		return nil, err
+	}
+	if s.now == 0 {
+		s.now = g.now
+	}
+	g.now = s.now
+	l := &line{glance: g, key: key}
+	s.lines[key] = l
+	return l, nil
+}
+
+// again looks once more at a line that has changed.
+func (s *step) again(l *line) error {
+	g, err := s.glance(l.key, [6]byte{}, driver.ID{})
+	if err != nil {
+		return err
+	}
+	g.now, g.session, g.known = s.now, l.session, l.known
+	l.glance = g
+	return nil
+}
+
+// bury removes the dead of a line, wherever they stand.
+func (s *step) bury(l *line) error {
+	for l.dead() {
+		room := maxRemovals - s.removals
+		if room <= 0 {
+			l.deadLeft = true
+			return nil
+		}
+		dead, err := s.claims(stDead, []byte(l.key), s.now, room)
+		if err != nil || len(dead) == 0 {
+			return err
+		}
+		for _, c := range dead {
+			if err := s.remove(c); err != nil {
+				return err
+			}
+		}
+		if err := s.again(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove takes a claim out of all its lines and marks them for handing over.
+func (s *step) remove(c claim) error {
+	s.removals++
+	rows := []claim{c}
+	if c.keys > 1 {
+		var err error
+		if rows, err = s.claims(stFind, c.id[:]); err != nil {
+			return err
+		}
+	}
+	for _, r := range rows {
+		l, err := s.look(r.key, driver.ID{})
+		if err != nil {
+			return err
+		}
+		l.dirty = true
+		l.kept = max(l.kept, keep(r.hold))
+		l.counted = counted{}
+	}
+	return s.exec(stDelete, c.id[:])
+}
+
+// handOver lets the front of each changed line hold.
+func (s *step) handOver() error {
+	for _, l := range s.lines {
+		if !l.dirty {
+			continue
+		}
+		if err := s.again(l); err != nil {
+			return err
+		}
+		if err := s.remember(l); err != nil {
+			return err
+		}
+		if _, err := s.promote(l, driver.ID{}); err != nil {
+			return err
+		}
+		l.dirty = false
+	}
+	return nil
+}
+
+// promote makes those waiting at the front of a line hold, as far as they fit. It stops
+// at a claim of several keys, which only its own step may promote: that one is told so.
+// fits says whether the caller's claim holds by now, or, with several keys, could here.
+func (s *step) promote(l *line, self driver.ID) (fits bool, err error) {
+	if !l.firstWaiting.Valid {
+		return false, nil
+	}
+	h, err := s.held(l.key)
+	if err != nil {
+		return false, err
+	}
+	for limit := 1; ; limit = maxGrants {
+		front, err := s.claims(stFront, []byte(l.key), limit)
+		if err != nil {
+			return false, err
+		}
+		for _, c := range front {
+			if c.expiresAt <= s.now || !h.admits(c.weight, c.capacity) {
+				return fits, nil
+			}
+			if c.keys > 1 {
+				if c.id != self {
+					s.told = append(s.told, told{kind: driver.Turn, claim: c})
+				}
+				return fits || c.id == self, nil
+			}
+			if s.granted == maxGrants {
+				l.cut = true
+				return fits, nil
+			}
+			if err := s.grant(l, c, self); err != nil {
+				return false, err
+			}
+			fits = fits || c.id == self
+			h = h.with(c)
+		}
+		if len(front) < limit {
+			return fits, nil
+		}
+	}
+}
+
+// grant makes a claim of one key hold. It leaves its expiry alone.
+func (s *step) grant(l *line, c claim, self driver.ID) error {
+	s.granted++
+	l.counted = counted{}
+	if err := s.exec(stStand, c.id[:]); err != nil {
+		return err
+	}
+	if c.id != self {
+		s.told = append(s.told, told{kind: driver.Granted, claim: c})
+	}
+	return s.again(l)
+}
+
+// remember keeps the number of a line that may be empty now for as long as it must
+// outlive its last claim.
+func (s *step) remember(l *line) error {
+	if !l.last.Valid || l.kept == 0 || l.sweepAt.Int64 >= s.now+l.kept {
+		return nil
+	}
+	return s.save(l, l.last.Int64, s.now+2*l.kept)
+}
+
+func (s *step) save(l *line, last, sweepAt int64) error {
+	l.last.Int64, l.last.Valid = last, true
+	l.sweepAt.Int64, l.sweepAt.Valid = sweepAt, true
+	return s.exec(stSaveLine, []byte(l.key), last, sweepAt)
+}
+
+// finish writes to the other clients' sessions that something happened to their claims,
+// and tells this client's own once the step is committed.
+func (s *step) finish() error {
+	changed := make(map[[6]byte]bool)
+	for _, t := range s.told {
+		inbox := t.claim.id.Inbox()
+		if s.d.ear.hears(inbox) {
+			s.after = append(s.after, func() { s.d.tell(t) })
+			continue
+		}
+		if changed[inbox] {
+			continue
+		}
+		changed[inbox] = true
+		if err := s.exec(stChange, inbox[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capped says whether the step stopped with work left.
+func (s *step) capped() bool {
+	for _, l := range s.lines {
+		if l.deadLeft || l.cut {
+			return true
+		}
+	}
+	return false
+}
+
+// expiry is the expiry a life gives from now, and the part of it that is never answered.
+func (s *step) expiry(life driver.Life, waiting bool) (expiresAt, grace int64) {
+	grain := micros(s.d.dialect.Grain)
+	if waiting {
+		return s.now + micros(life.Wait) + grain, grain
+	}
+	grace = micros(life.Grace) + grain
+	return s.now + micros(life.Hold) + grace, grace
+}
+
+// lives is what is left of a claim's life, as it may be answered.
+func (s *step) lives(c claim) time.Duration {
+	return max(duration(c.expiresAt-c.grace-s.now), time.Microsecond)
+}

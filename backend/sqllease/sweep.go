@@ -1,0 +1,161 @@
+package sqllease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+const (
+	// sweepStep is how many due lines a step that made a new one looks at: more than it
+	// makes, so the tables cannot grow faster than they are swept.
+	sweepStep = 4
+	// sweepBatch is how many due lines the janitor looks at in one transaction.
+	sweepBatch = 64
+	// sweepPause is how long after a line was made the janitor comes.
+	sweepPause = 30 * time.Second
+	// lineRecheck is when a line that is in use is looked at again.
+	lineRecheck = time.Minute
+)
+
+// sweepSome looks at a few lines that are due.
+func (s *step) sweepSome() error {
+	_, err := s.sweep(sweepStep)
+	return err
+}
+
+// sweep looks at lines that are due: their dead are removed, and the line itself where
+// it has been empty for long enough.
+func (s *step) sweep(limit int) (int, error) {
+	keys, err := s.due(limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		if _, seen := s.lines[key]; seen {
+			continue
+		}
+		if err := s.sweepLine(key); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
+}
+
+func (s *step) due(limit int) ([]string, error) {
+	rows, err := s.query(stDue, s.now, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var keys []string
+	for rows.Next() {
+		var key []byte
+		if err := rows.Scan(&key); err != nil {
+			return nil, err
+		}
+		keys = append(keys, string(key))
+	}
+	return keys, rows.Err()
+}
+
+func (s *step) sweepLine(key string) error {
+	l, err := s.look(key, driver.ID{})
+	if err != nil {
+		return err
+	}
+	if err := s.bury(l); err != nil {
+		return err
+	}
+	if l.deadLeft {
+		return nil // due again at once
+	}
+	if key == rememberedKey {
+		l.dirty = false // nobody holds there
+		if !l.frontExpiry.Valid {
+			return s.exec(stDropLine, []byte(key))
+		}
+		return s.save(l, 0, s.now+micros(minKeep))
+	}
+	if l.dirty {
+		return s.handOver() // sets when the line is due, now that it has changed
+	}
+	if l.frontExpiry.Valid {
+		return s.save(l, l.last.Int64, s.now+micros(lineRecheck))
+	}
+	return s.exec(stDropLine, []byte(key))
+}
+
+// janitor comes some time after lines were made and sweeps until nothing is due.
+type janitor struct {
+	mu      sync.Mutex
+	timer   *time.Timer // guarded by mu; nil: not expected
+	stopped bool        // guarded by mu
+}
+
+// expect makes the janitor come.
+func (j *janitor) expect(d *Driver) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.timer == nil && !j.stopped {
+		j.timer = time.AfterFunc(sweepPause, func() { j.come(d) })
+	}
+}
+
+// sessions makes the janitor look at sessions, once and now.
+func (j *janitor) sessions(d *Driver) {
+	if d.enter() != nil {
+		return
+	}
+	go func() {
+		defer d.calls.Done()
+		d.sweepSessions(d.base)
+	}()
+}
+
+func (j *janitor) come(d *Driver) {
+	j.mu.Lock()
+	j.timer = nil
+	j.mu.Unlock()
+	left, err := d.sweepAll(d.base)
+	if err == nil && left {
+		j.expect(d)
+	}
+}
+
+func (j *janitor) stop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stopped = true
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+}
+
+// sweepAll sweeps batch by batch and says whether lines are left that will be due.
+func (d *Driver) sweepAll(ctx context.Context) (left bool, err error) {
+	for more := true; more && err == nil; {
+		var n int
+		n, err = transact(ctx, d, func(t *tx) (int, error) {
+			s := newStep(t)
+			if _, err := s.look(checkKey, driver.ID{}); err != nil { // reads the clock
+				return 0, err
+			}
+			n, err := s.sweep(sweepBatch)
+			if err != nil {
+				return 0, err
+			}
+			return n, s.finish()
+		})
+		more = n == sweepBatch
+	}
+	if err != nil {
+		return false, err
+	}
+	keys, err := read(ctx, d, func(t *tx) ([]string, error) {
+		return t.keys([]byte{}, []byte{}, successor(""), 1)
+	})
+	return len(keys) > 0, err
+}

@@ -1,0 +1,149 @@
+package sqllease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// schemaVersion is the layout this package reads and writes; hasp_meta holds the
+// layout of the tables and the oldest one a client must know to use them.
+const schemaVersion = 1
+
+// tx is a transaction: the loads and stores a step is made of.
+type tx struct {
+	d     *Driver
+	ctx   context.Context //nolint:containedctx // of the transaction, which ends with the call
+	sql   *sql.Tx
+	after []func() // to run once the transaction is committed
+}
+
+// lock takes the database's right to write, or the keys', before anything is read.
+func (t *tx) lock(ctx context.Context) error {
+	t.ctx = ctx
+	return t.exec(stLock)
+}
+
+func (t *tx) stmt(name string) (*sql.Stmt, error) {
+	st, err := t.d.stmts.get(t.ctx, t.d.db, name)
+	if err != nil {
+		return nil, err
+	}
+	return t.sql.StmtContext(t.ctx, st), nil
+}
+
+func (t *tx) exec(name string, args ...any) error {
+	st, err := t.stmt(name)
+	if err != nil {
+		return err
+	}
+	_, err = st.ExecContext(t.ctx, args...)
+	return err
+}
+
+func (t *tx) query(name string, args ...any) (*sql.Rows, error) {
+	st, err := t.stmt(name)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(t.ctx, args...) //nolint:rowserrcheck,sqlclosecheck // the callers do
+}
+
+// row reads at most one row; false means there was none.
+func (t *tx) row(name string, args []any, dest ...any) (bool, error) {
+	rows, err := t.query(name, args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return false, rows.Err()
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return false, err
+	}
+	return true, rows.Close()
+}
+
+func (t *tx) claims(name string, args ...any) ([]claim, error) {
+	rows, err := t.query(name, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []claim
+	for rows.Next() {
+		c, err := scanClaim(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, rows.Err()
+}
+
+// glance is what one look at a line shows, without counting.
+type glance struct {
+	now          int64
+	oldest       sql.NullInt64 // the oldest layout that may use the tables
+	session      sql.NullInt64 // until when the client's session row is safe from sweeping
+	last         sql.NullInt64 // number of the line
+	sweepAt      sql.NullInt64
+	frontExpiry  sql.NullInt64 // of the first claim
+	frontWaits   sql.NullInt64 // 1: the first claim waits, so nobody holds
+	crowdExpiry  sql.NullInt64 // the earliest, of all claims that may stand beside others
+	firstWaiting sql.NullInt64 // its number
+	known        bool          // the ID is somewhere
+}
+
+func (t *tx) glance(key string, inbox [6]byte, id driver.ID) (glance, error) {
+	var g glance
+	_, err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
+		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known)
+	return g, err
+}
+
+// usable refuses tables that are too new for this package.
+func (g glance) usable(name string) error {
+	if !g.oldest.Valid || g.oldest.Int64 > schemaVersion {
+		return newerSchema(name)
+	}
+	return nil
+}
+
+func newerSchema(name string) error {
+	return fmt.Errorf("%s: %w: the hasp tables belong to a newer release, which this one must not touch: upgrade hasp here",
+		name, driver.ErrRefused)
+}
+
+// dead says whether a claim of the line has expired.
+func (g glance) dead() bool {
+	return (g.frontExpiry.Valid && g.frontExpiry.Int64 <= g.now) || (g.crowdExpiry.Valid && g.crowdExpiry.Int64 <= g.now)
+}
+
+// holders says whether anybody holds.
+func (g glance) holders() bool { return g.frontWaits.Valid && g.frontWaits.Int64 == 0 }
+
+func (t *tx) held(key string) (held, error) {
+	return t.group(stHeld, []byte(key))
+}
+
+// ahead sums up the waiting claims with numbers between the two.
+func (t *tx) ahead(key string, above, below int64) (held, error) {
+	return t.group(stAhead, []byte(key), above, below)
+}
+
+func (t *tx) group(name string, args ...any) (held, error) {
+	var h held
+	_, err := t.row(name, args, &h.count, &h.weight, &h.lightest, &h.capacity, &h.first, &h.last)
+	return h, err
+}
+
+// count answers a single number.
+func (t *tx) count(name string, args ...any) (int64, error) {
+	var n int64
+	_, err := t.row(name, args, &n)
+	return n, err
+}
