@@ -58,6 +58,44 @@ func TestAStepRemoves64DeadAndGrantsNobodyBehindThoseLeft(t *testing.T) {
 	})
 }
 
+func TestAClaimThatFitsBesideTheDeadLeftInFrontDoesNotHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t)
+		const dead, permits = 200, 300
+		for range dead {
+			c.joins(c.share(1, permits, "k"), driver.Holding)
+		}
+		time.Sleep(life.Hold - second)
+		big := c.share(120, permits, "k")
+		c.joins(big, driver.Waiting)
+		time.Sleep(second)
+		for _, ahead := range []int{dead - 64, dead - 128} { // 64 + 120 permits would fit by then
+			if s := c.renews(big, driver.Waiting); !s.More || s.Ahead != ahead || s.LookAgain <= 0 {
+				t.Errorf("%+v, want %d ahead", s, ahead)
+			}
+		}
+		c.renews(big, driver.Waiting)
+		c.renews(big, driver.Holding)
+	})
+}
+
+func TestAClaimThatEntersBehindTheDeadLeftInFrontDoesNotHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t)
+		for range 100 {
+			c.joins(c.share(1, 1<<30, "k"), driver.Holding)
+		}
+		time.Sleep(life.Hold)
+		reader := c.share(1, 1<<30, "k")
+		if s := c.joins(reader, driver.Waiting); !s.More || s.Ahead != 36 {
+			t.Errorf("%+v", s)
+		}
+		c.renews(reader, driver.Holding)
+	})
+}
+
 func TestTenThousandDeadWaitersBehindDoNotStopTheHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
