@@ -41,6 +41,7 @@ CREATE INDEX IF NOT EXISTS {prefix}claims_crowd ON {claims} (key, expires_at)
 CREATE TABLE IF NOT EXISTS {lines} (
   key      BLOB    NOT NULL PRIMARY KEY,
   last     INTEGER NOT NULL,
+  waited   INTEGER NOT NULL, -- the number of the last claim that began to wait
   sweep_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS {prefix}lines_sweep ON {lines} (sweep_at);

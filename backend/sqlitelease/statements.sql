@@ -34,9 +34,9 @@ SELECT COUNT(*), COALESCE(SUM(weight), 0), COALESCE(MIN(weight), 0), COALESCE(MI
   COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
 FROM {claims} WHERE key = $1 AND waiting = 0;
 
--- The same of those that wait in $1 with numbers above $2 and below $3.
+-- The same, but for the sum, of those that wait in $1 with numbers above $2 and below $3.
 -- name: ahead
-SELECT COUNT(*), COALESCE(SUM(weight), 0), COALESCE(MIN(weight), 0), COALESCE(MIN(capacity), 0),
+SELECT COUNT(*), 0, COALESCE(MIN(weight), 0), COALESCE(MIN(capacity), 0),
   COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
 FROM {claims} WHERE key = $1 AND waiting = 1 AND number > $2 AND number < $3;
 
@@ -115,14 +115,15 @@ WHERE id = $1;
 -- name: delete
 DELETE FROM {claims} WHERE id = $1;
 
--- Writes the last number $2 of line $1.
+-- Writes line $1: last $2, waited $3 (0: as it was).
 -- name: numbered
-UPDATE {lines} SET last = $2 WHERE key = $1;
+UPDATE {lines} SET last = $2, waited = MAX(waited, $3) WHERE key = $1;
 
--- Writes line $1: last $2, sweep_at $3.
+-- Writes line $1: last $2, sweep_at $3, waited $4 (0: as it was).
 -- name: save_line
-INSERT INTO {lines} (key, last, sweep_at) VALUES ($1, $2, $3)
-ON CONFLICT (key) DO UPDATE SET last = excluded.last, sweep_at = excluded.sweep_at;
+INSERT INTO {lines} (key, last, sweep_at, waited) VALUES ($1, $2, $3, $4)
+ON CONFLICT (key) DO UPDATE SET last = excluded.last, sweep_at = excluded.sweep_at,
+  waited = MAX(waited, excluded.waited);
 
 -- The keys of at most $2 lines that are due at $1.
 -- name: due
@@ -137,12 +138,13 @@ DELETE FROM {lines} WHERE key = $1;
 SELECT key FROM {lines} WHERE key >= $1 AND key > $2 AND key < $3 ORDER BY key LIMIT $4;
 
 -- What a watcher of $1 compares: ID of the first holder; greatest number that holds;
--- holders, counted to a hundred; greatest number that waits.
+-- holders, counted to a hundred; last; waited.
 -- name: mark
 SELECT (SELECT id FROM {claims} WHERE key = $1 AND waiting = 0 ORDER BY number LIMIT 1),
   COALESCE((SELECT number FROM {claims} WHERE key = $1 AND waiting = 0 ORDER BY number DESC LIMIT 1), 0),
   (SELECT COUNT(*) FROM (SELECT 1 FROM {claims} WHERE key = $1 AND waiting = 0 LIMIT 100)),
-  COALESCE((SELECT number FROM {claims} WHERE key = $1 AND waiting = 1 ORDER BY number DESC LIMIT 1), 0);
+  COALESCE((SELECT last FROM {lines} WHERE key = $1), 0),
+  COALESCE((SELECT waited FROM {lines} WHERE key = $1), 0);
 
 -- Writes the session of inbox $1: boot $2, file $3, safe until $4.
 -- name: open_session

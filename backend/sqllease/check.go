@@ -22,6 +22,12 @@ func checkJoin(j driver.Join) error {
 	if len(j.Name) > maxName {
 		err = errors.Join(err, fmt.Errorf("%w: the name is longer than %d bytes", driver.ErrInvalid, maxName))
 	}
+	if j.MaxLine < 0 {
+		err = errors.Join(err, fmt.Errorf("%w: MaxLine is negative", driver.ErrInvalid))
+	}
+	if !j.Try && j.Resume == nil && j.Life.Wait <= 0 {
+		err = errors.Join(err, fmt.Errorf("%w: a claim that may wait needs a life for it", driver.ErrInvalid))
+	}
 	if j.Leaving != nil {
 		err = errors.Join(err, checkRef(j.Leaving.Ref))
 	}

@@ -69,7 +69,7 @@ func (h held) admits(weight, capacity int64) bool {
 	if h.count > 0 {
 		capacity = min(capacity, h.capacity)
 	}
-	return h.weight+weight <= capacity
+	return weight <= capacity-h.weight // the sum could pass the largest integer
 }
 
 // with is h and one more claim.
@@ -87,7 +87,7 @@ func (h held) with(c claim) held {
 	}
 }
 
-// and is h and another group of claims.
+// and is h and a group of claims behind it.
 func (h held) and(o held) held {
 	switch {
 	case h.count == 0:
@@ -97,7 +97,7 @@ func (h held) and(o held) held {
 	}
 	return held{
 		count:    h.count + o.count,
-		weight:   h.weight + o.weight,
+		weight:   h.weight, // nobody asks what those come to who do not hold
 		lightest: min(h.lightest, o.lightest),
 		capacity: min(h.capacity, o.capacity),
 		first:    min(h.first, o.first),
@@ -109,7 +109,7 @@ func (h held) and(o held) held {
 // hold: the latest expiry where it can stand beside none of them, else the earliest,
 // after which there is something new to see.
 func (h held) gone(weight, capacity int64) int64 {
-	if weight+h.lightest > min(capacity, h.capacity) {
+	if weight > min(capacity, h.capacity)-h.lightest {
 		return h.last
 	}
 	return h.first

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -74,7 +75,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 
 // Features says what the store can do.
 func (d *Driver) Features() driver.Features {
-	return driver.Features{Err: d.err, Line: true, Shared: true, Tokens: true, MaxKeys: maxKeys}
+	return driver.Features{Err: d.err, Line: true, Shared: true, Tokens: true, MaxKeys: maxKeys, Step: time.Microsecond}
 }
 
 // Check proves that the database is reachable, is set up as hasp needs it and takes

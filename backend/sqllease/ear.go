@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -12,6 +13,7 @@ import (
 // ear is the one who listens, and what for.
 type ear struct {
 	wake chan struct{} // something to wait for has begun
+	idle atomic.Bool   // the poller rests until it is woken
 
 	mu      sync.Mutex
 	inbox   [6]byte             // guarded by mu
@@ -31,7 +33,8 @@ type mark struct {
 	front   []byte // ID of the first holder
 	newest  int64  // the greatest number that holds
 	holders int64  // counted to a hundred
-	waits   int64  // the greatest number that waits
+	last    int64  // the greatest number there was
+	waited  int64  // the greatest number that began to wait
 }
 
 // Listen calls deliver until ctx ends. A database that is polled is always heard, so
@@ -144,14 +147,24 @@ func (e *ear) compare(key string, m mark) []driver.Signal {
 	}
 	old, known := w.seen, w.known
 	w.seen, w.known = m, true
+	if !known {
+		return nil
+	}
 	var news []driver.Signal
-	if known && (!bytes.Equal(old.front, m.front) || old.newest != m.newest || old.holders != m.holders) {
+	if old.changed(m) {
 		news = append(news, driver.Signal{Kind: driver.Changed, Key: key})
 	}
-	if m.waits > old.waits {
+	if m.waited > old.waited {
 		news = append(news, driver.Signal{Kind: driver.Wanted, Key: key})
 	}
 	return news
+}
+
+// changed says whether the holders were others in between, even where they are the same
+// again: whoever joined last without waiting has held.
+func (m mark) changed(now mark) bool {
+	return !bytes.Equal(m.front, now.front) || m.newest != now.newest || m.holders != now.holders ||
+		(now.last > m.last && now.last > now.waited) || (now.last > m.last && m.holders == 0)
 }
 
 // tell sends this client the news a step of its own has brought one of its claims.

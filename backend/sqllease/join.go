@@ -177,10 +177,10 @@ func (s *step) place(l *line, c claim) error {
 	kept := keep(c.hold)
 	needed := c.expiresAt + max(c.hold, 0) + kept
 	if l.last.Int64, l.last.Valid = c.number, true; !fresh && l.sweepAt.Int64 >= needed {
-		if err := s.exec(stNumbered, []byte(l.key), c.number); err != nil {
+		if err := s.exec(stNumbered, []byte(l.key), c.number, c.number*bit(c.waiting)); err != nil {
 			return err
 		}
-	} else if err := s.save(l, c.number, needed+kept); err != nil {
+	} else if err := s.save(l, needed+kept, c.number*bit(c.waiting)); err != nil {
 		return err
 	}
 	if c.waiting && !l.firstWaiting.Valid {

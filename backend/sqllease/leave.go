@@ -12,35 +12,17 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 		return driver.Standing{}, d.explain(err, Fault{})
 	}
 	d.known.drop(l.ID)
-	var capped []string
-	st, err := transact(ctx, d, func(t *tx) (left, error) {
-		st, more, err := t.leaveCapped(l)
-		return left{standing: st, more: more}, err
-	})
-	for capped = st.more; err == nil && len(capped) > 0; {
-		capped, _ = d.settle(ctx, capped) // the claim has left, whatever becomes of the others
-	}
-	return st.standing, err
-}
-
-// left is the answer to a Leave, with the lines the step could not finish.
-type left struct {
-	standing driver.Standing
-	more     []string
+	return transact(ctx, d, func(t *tx) (driver.Standing, error) { return t.leave(l) })
 }
 
 func (t *tx) leave(l driver.Leaving) (driver.Standing, error) {
-	st, _, err := t.leaveCapped(l)
-	return st, err
-}
-
-func (t *tx) leaveCapped(l driver.Leaving) (driver.Standing, []string, error) {
 	s := newStep(t)
 	st, err := s.leave(l)
 	if err != nil {
-		return driver.Standing{}, nil, err
+		return driver.Standing{}, err
 	}
-	return st, s.unfinished(), s.finish()
+	st.More = s.capped()
+	return st, s.finish()
 }
 
 func (s *step) leave(l driver.Leaving) (driver.Standing, error) {
@@ -55,7 +37,7 @@ func (s *step) leave(l driver.Leaving) (driver.Standing, error) {
 		if err := s.handOver(); err != nil {
 			return driver.Standing{}, err
 		}
-		if err := s.giveUp(l, len(rows) > 0); err != nil {
+		if err := s.giveUp(l, rows); err != nil {
 			return driver.Standing{}, err
 		}
 		return s.gone(l.Ref, false)
@@ -72,7 +54,7 @@ func (s *step) leave(l driver.Leaving) (driver.Standing, error) {
 	if err := s.handOver(); err != nil {
 		return driver.Standing{}, err
 	}
-	if err := s.giveUp(l, false); err != nil {
+	if err := s.giveUp(l, nil); err != nil {
 		return driver.Standing{}, err
 	}
 	if !alive {
@@ -92,11 +74,15 @@ func (s *step) take(rows []claim) error {
 }
 
 // giveUp remembers an ID whose Join may still arrive.
-func (s *step) giveUp(l driver.Leaving, known bool) error {
+func (s *step) giveUp(l driver.Leaving, before []claim) error {
 	if !l.Unanswered || l.Remember <= 0 {
 		return nil
 	}
-	if known {
+	until := s.now + micros(l.Remember) + micros(s.d.dialect.Grain)
+	if len(before) > 0 {
+		if before[0].expiresAt >= until {
+			return nil
+		}
 		if err := s.exec(stDelete, l.ID[:]); err != nil {
 			return err
 		}
@@ -105,49 +91,15 @@ func (s *step) giveUp(l driver.Leaving, known bool) error {
 	if err != nil {
 		return err
 	}
-	until := s.now + micros(l.Remember) + micros(s.d.dialect.Grain)
 	if err := s.exec(stInsert, claim{
 		key: rememberedKey, id: l.ID, keys: 1, weight: 1, capacity: 1, expiresAt: until, joinedAt: s.now, waiting: true,
 	}.args()...); err != nil {
 		return err
 	}
 	if !line.sweepAt.Valid || line.sweepAt.Int64 <= s.now {
-		if err := s.save(line, 0, until+micros(minKeep)); err != nil {
+		if err := s.save(line, until+micros(minKeep), 0); err != nil {
 			return err
 		}
 	}
 	return s.sweepSome()
-}
-
-// unfinished names the lines a capped step has left with work.
-func (s *step) unfinished() []string {
-	var keys []string
-	for key, l := range s.lines {
-		if (l.deadLeft || l.cut) && key != rememberedKey {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// settle is a step without work of its own: it removes the dead of some lines and hands
-// over. It answers the lines that still need one.
-func (d *Driver) settle(ctx context.Context, keys []string) ([]string, error) {
-	return transact(ctx, d, func(t *tx) ([]string, error) {
-		s := newStep(t)
-		for _, key := range keys {
-			l, err := s.look(key, driver.ID{})
-			if err != nil {
-				return nil, err
-			}
-			l.dirty = true
-			if err := s.bury(l); err != nil {
-				return nil, err
-			}
-		}
-		if err := s.handOver(); err != nil {
-			return nil, err
-		}
-		return s.unfinished(), s.finish()
-	})
 }

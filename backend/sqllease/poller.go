@@ -29,23 +29,28 @@ type poller struct {
 }
 
 // rest waits until it is time to look, or for ever while there is nothing to look for.
+// Being woken is no reason to look yet, but to look soon.
 func (p *poller) rest(ctx context.Context) bool {
-	pause := p.next()
-	var timer <-chan time.Time
-	if pause > 0 {
-		t := time.NewTimer(pause)
-		defer t.Stop()
-		timer = t.C
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		p.ear.idle.Store(true) // before the claims are counted: none is missed
+		pause := p.next()
+		p.ear.idle.Store(pause == 0)
+		if pause == 0 {
+			pause = time.Hour
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			p.unprobed += pause
+			return ctx.Err() == nil
+		case <-p.ear.wake:
+			p.pause = 0
+		}
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer:
-		p.unprobed += pause
-	case <-p.ear.wake:
-		p.pause = 0
-	}
-	return ctx.Err() == nil
 }
 
 // next is the pause before the next look; 0: there is nothing to look for.
@@ -110,7 +115,7 @@ func (p *poller) look(ctx context.Context, keys []string) (changed int64, marks 
 		}
 		for _, key := range keys {
 			var m mark
-			if _, err := t.row(stMark, []any{[]byte(key)}, &m.front, &m.newest, &m.holders, &m.waits); err != nil {
+			if _, err := t.row(stMark, []any{[]byte(key)}, &m.front, &m.newest, &m.holders, &m.last, &m.waited); err != nil {
 				return s, err
 			}
 			s.marks = append(s.marks, m)

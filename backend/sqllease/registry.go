@@ -45,9 +45,10 @@ func (r *registry) settle(d *Driver, ref driver.Ref, st driver.Standing) {
 		if !ok { // its Leave is under way
 			return
 		}
-		began := st.State == driver.Waiting && (s.number != st.Number || s.holds)
-		s.number, s.holds = st.Number, st.State == driver.Holding
-		if began {
+		waits := st.State == driver.Waiting
+		began := s.number != st.Number || s.holds == waits
+		s.number, s.holds = st.Number, !waits
+		if began && (waits || d.ear.idle.Load()) {
 			d.ear.rouse()
 		}
 	}

@@ -99,9 +99,6 @@ func (s *step) holder(st *driver.Standing, key string, self driver.ID) error {
 // gone answers that a stay is not there, and who holds one of its keys by now.
 func (s *step) gone(ref driver.Ref, revoked bool) (driver.Standing, error) {
 	st := driver.Standing{State: driver.Gone, Number: ref.Number, Revoked: revoked}
-	if revoked {
-		return st, nil
-	}
 	for _, key := range ref.Keys {
 		l, err := s.look(key, driver.ID{})
 		if err != nil {
@@ -119,7 +116,7 @@ func (s *step) gone(ref driver.Ref, revoked bool) (driver.Standing, error) {
 
 // refused answers that a claim did not enter, and who is in the way.
 func (s *step) refused(j driver.Join) (driver.Standing, error) {
-	st := driver.Standing{State: driver.Refused}
+	st := driver.Standing{State: driver.Refused, More: s.capped()}
 	for _, key := range j.Keys {
 		l := s.lines[key]
 		h, err := s.before(l, maxNumber)

@@ -231,13 +231,15 @@ func (s *step) remember(l *line) error {
 	if !l.last.Valid || l.kept == 0 || l.sweepAt.Int64 >= s.now+l.kept {
 		return nil
 	}
-	return s.save(l, l.last.Int64, s.now+2*l.kept)
+	return s.save(l, s.now+2*l.kept, 0)
 }
 
-func (s *step) save(l *line, last, sweepAt int64) error {
-	l.last.Int64, l.last.Valid = last, true
+// save writes a line's last number, when it is due, and, where that is not 0, the number
+// of a claim that began to wait.
+func (s *step) save(l *line, sweepAt, waited int64) error {
+	l.last.Valid = true
 	l.sweepAt.Int64, l.sweepAt.Valid = sweepAt, true
-	return s.exec(stSaveLine, []byte(l.key), last, sweepAt)
+	return s.exec(stSaveLine, []byte(l.key), l.last.Int64, sweepAt, waited)
 }
 
 // finish writes to the other clients' sessions that something happened to their claims,

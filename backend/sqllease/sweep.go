@@ -77,13 +77,13 @@ func (s *step) sweepLine(key string) error {
 		if !l.frontExpiry.Valid {
 			return s.exec(stDropLine, []byte(key))
 		}
-		return s.save(l, 0, s.now+micros(minKeep))
+		return s.save(l, s.now+micros(minKeep), 0)
 	}
 	if l.dirty {
 		return s.handOver() // sets when the line is due, now that it has changed
 	}
 	if l.frontExpiry.Valid {
-		return s.save(l, l.last.Int64, s.now+micros(lineRecheck))
+		return s.save(l, s.now+micros(lineRecheck), 0)
 	}
 	return s.exec(stDropLine, []byte(key))
 }
