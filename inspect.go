@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,18 +124,26 @@ func (c *Client) tryEnd(ctx context.Context, key string, token int64, force bool
 			return ErrNotHeld
 		}
 	}
-	var found []int64
-	asked := 0
-	err := c.ask(ctx, nil, func(ctx context.Context) (err error) {
-		asked++
-		found, err = operator.End(ctx, keys.full[0], numbers, force)
-		return err
-	})
-	if err == nil && len(found) == 0 && asked == 1 {
+	asked, ended := 0, 0
+	for chunk := range slices.Chunk(numbers, maxEnded) {
+		err := c.ask(ctx, nil, func(ctx context.Context) error {
+			asked++
+			found, err := operator.End(ctx, keys.full[0], chunk, force)
+			ended += len(found)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if ended == 0 && asked == 1 { // not found by a repeated call: an earlier one did it
 		return fmt.Errorf("%w: no such token in the line of the key", ErrNotHeld)
 	}
-	return err // not found by a repeated call: an earlier one did it
+	return nil
 }
+
+// maxEnded is how many stays one call of an operator ends.
+const maxEnded = 64
 
 // ask makes one read or operator's call.
 func (c *Client) ask(ctx context.Context, invalid error, call func(context.Context) error) error {

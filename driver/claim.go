@@ -69,8 +69,8 @@ const (
 	// Extend sets expiry = max(expiry, now + life). It never shortens, and changes
 	// nothing of a fixed claim.
 	Extend Mode = iota + 1
-	// Fix gives a holding claim an expiry of its own, now + Life.Hold, also an earlier
-	// one. Only the first Fix of a stay counts. A waiting claim is extended instead.
+	// Fix gives a holding claim an expiry of its own, now + Life.Hold without Grace, also
+	// an earlier one. Only the first Fix of a stay counts. A waiting claim is extended instead.
 	Fix
 	// Drop is a Leave.
 	Drop

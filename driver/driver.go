@@ -90,7 +90,7 @@ type Driver interface {
 
 	// Close stops what the driver started and returns when it has ended. It must send
 	// no Leave: claims still held expire by themselves. Calls after it, and calls it
-	// cuts short, are ErrUnavailable. Closing twice is allowed.
+	// cuts short, Listen among them, are ErrUnavailable. Closing twice is allowed.
 	Close(ctx context.Context) error
 }
 
@@ -98,7 +98,7 @@ type Driver interface {
 // while nothing is heard, hasp looks again by Standing.LookAgain and Features.Poll:
 // a lost signal costs time, never correctness.
 type Signaler interface {
-	// Listen calls deliver until ctx ends, then returns ctx's error. It reconnects by
+	// Listen calls deliver until ctx ends, then returns an error. It reconnects by
 	// itself. It must deliver Missed once when it first hears, and after each gap; hasp
 	// queues no Join before the first. deliver never blocks and may be called while the
 	// caller of a step still waits for its answer: a signal may overtake the answer.
@@ -114,7 +114,7 @@ type Signaler interface {
 // holders.
 type Operator interface {
 	// End revokes, or with force removes, exactly the stays of key that have one of
-	// these numbers, and answers the numbers it found.
+	// these numbers, at most 64, and answers the numbers it found.
 	//
 	// A revoked stay that holds keeps its place and the expiry it has: renewing or
 	// joining it answers Gone with Standing.Revoked, Leave takes it out as ever, and the
