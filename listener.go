@@ -60,6 +60,7 @@ func (e *engine) deliver(s driver.Signal) {
 func (e *engine) dropUnknown(s driver.Signal) {
 	w := &want{keys: keySet{given: []string{s.Key}, full: []string{s.Key}}, opts: LockOptions{TTL: defaultTTL}}
 	c := &claim{e: e, want: w, id: s.ID, ttl: defaultTTL, joins: 1}
+	c.lease.claim = c
 	if e.register(c) != nil {
 		return // closing: it expires
 	}
