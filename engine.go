@@ -93,11 +93,16 @@ func (e *engine) ready(ctx context.Context, limit time.Duration) error {
 	if e.checked.Load() {
 		return nil
 	}
+	began := time.Now()
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
 	select {
 	case e.gate <- struct{}{}:
 		defer func() { <-e.gate }()
+	case <-patience.C: // whoever asks hears nothing
+		return ErrUnavailable
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(ErrUnavailable, ctx.Err())
 	case <-e.closing:
 		return ErrClosed
 	}
@@ -105,12 +110,12 @@ func (e *engine) ready(ctx context.Context, limit time.Duration) error {
 		return nil
 	}
 	e.launch()
-	if err := e.persist(ctx, e.closing, limit, e.drv.Check); err != nil {
+	if err := e.persist(ctx, e.closing, limit-time.Since(began), e.drv.Check); err != nil {
 		return err
 	}
 	select {
 	case <-e.listened:
-	case <-time.After(time.Second): // deaf: waiting claims look again by themselves
+	case <-time.After(min(time.Second, limit)): // deaf: waiting claims look again by themselves
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-e.closing:
