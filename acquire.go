@@ -205,8 +205,7 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 	c.stay = c.stay.passed(now)
 	switch c.stay.phase {
 	case holding:
-		c.grant(now)
-		return nil, granted
+		return nil, c.grant(now)
 	case over:
 		return nil, a.buried(now)
 	case joining, waiting, told:
@@ -250,8 +249,7 @@ func (a *acquisition) leave(why verdict) verdict {
 	switch {
 	case why != outOfTime:
 	case c.stay.phase == holding:
-		c.grant(now)
-		return granted
+		return c.grant(now)
 	case c.stay.phase == told: // it holds; only the renewal before its use is not answered yet
 		return undecided
 	}
@@ -259,11 +257,19 @@ func (a *acquisition) leave(why verdict) verdict {
 	return why
 }
 
-// grant makes the lease the caller's; c.mu is held.
-func (c *claim) grant(now time.Time) {
-	c.fate = owned
+// grant makes the lease the caller's, unless the client closes: Close has ended the
+// leases it found, and would miss this one. c.mu is held.
+func (c *claim) grant(now time.Time) verdict {
 	c.wake = nil
+	select {
+	case <-c.e.closing:
+		c.giveUp(now)
+		return closed
+	default:
+	}
+	c.fate = owned
 	c.settle(now)
+	return granted
 }
 
 func (a *acquisition) verdictError(ctx context.Context, v verdict) error {

@@ -101,11 +101,11 @@ func (c *Client) takeOver(ctx context.Context, w *want, ref driver.Ref, index ui
 			c.e.obs.now(ctx, ev)
 		}
 		return &claim.lease, nil
-	case late:
-		return nil, a.verdictError(ctx, late)
+	case late, closed:
+		return nil, a.verdictError(ctx, v)
 	case undecided:
 		a.leave(cancelled)
-	case dead, refused, silent, outOfTime, cancelled, closed:
+	case dead, refused, silent, outOfTime, cancelled:
 	}
 	return nil, ErrNotHeld
 }
