@@ -3,6 +3,7 @@ package hasp
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -156,10 +157,16 @@ func (l *Lease) releaseNested() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
-	if lost := l.lost(); lost != nil {
+	lost := l.lost()
+	if lost == nil && errors.Is(l.cause, ErrClosed) { // lost while the client closed
+		lost = c.lease.lost()
+	}
+	if lost != nil {
 		return lost
 	}
 	l.end(ErrReleased)
+	// or a long lease would collect what it was shared for
+	l.outer.parts = slices.DeleteFunc(l.outer.parts, func(p *part) bool { return p.nested == l })
 	return nil
 }
 
