@@ -29,6 +29,15 @@ func TestQuickStartInREADMEIsTheExample(t *testing.T) {
 	}
 }
 
+func TestLocksInREADMEAreTheExample(t *testing.T) {
+	t.Parallel()
+	got := between(t, read(t, "README.md"), "```go\nlease, err :=", "\n```")
+	want := between(t, read(t, "example_locks_test.go"), "\tlease, err :=", "\n}\n")
+	if want = strings.ReplaceAll(want, "\n\t", "\n"); got != want {
+		t.Errorf("README has\n%s\nthe example has\n%s", got, want)
+	}
+}
+
 func TestREADMEIsShort(t *testing.T) {
 	t.Parallel()
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
