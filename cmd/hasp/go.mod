@@ -1,19 +1,31 @@
 module github.com/hasp-dev/hasp/cmd/hasp
 
-go 1.26.0
+go 1.25.0
 
 require (
-	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/hasp-dev/hasp v0.0.0-00010101000000-000000000000
+	github.com/hasp-dev/hasp/open v0.0.0-00010101000000-000000000000
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.9
+	golang.org/x/sys v0.47.0
+	modernc.org/sqlite v1.59.0
+)
+
+require (
+	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/hasp-dev/hasp/backend/sqlitelease v0.0.0-00010101000000-000000000000 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
-	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/spf13/cobra v1.10.2 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	modernc.org/libc v1.80.1 // indirect
+	modernc.org/libc v1.75.7 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.62.0 // indirect
+)
+
+replace (
+	github.com/hasp-dev/hasp => ../..
+	github.com/hasp-dev/hasp/backend/sqlitelease => ../../backend/sqlitelease
+	github.com/hasp-dev/hasp/open => ../../open
 )

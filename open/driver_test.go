@@ -1,0 +1,3 @@
+package open_test
+
+import _ "modernc.org/sqlite"

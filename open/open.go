@@ -1,0 +1,147 @@
+// Package open makes a store's driver from a URL. It is the one place that knows
+// every backend; a program that has only one needs that backend and not this.
+//
+//	store, err := open.URL("sqlite:/var/lib/app/locks.db", nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer store.Close()
+//	client, err := hasp.New(store.Driver(), nil)
+//
+// # SQLite
+//
+// sqlite:PATH is a file on this machine, by a relative or absolute path; sqlite:///PATH
+// is accepted as well. In PATH the characters ? # and % are written as %3F, %23 and
+// %25. The file must exist and have its tables: hasp migrate makes both. A database in
+// memory is of no use to a second process and is refused: take package memlease. hasp
+// migrate puts the file into WAL mode, which it needs; opening never changes the mode.
+//
+// The program chooses the SQLite driver by importing one; it is found under the names
+// "sqlite" or "sqlite3" that the three usual ones register. Parameters:
+//
+//   - prefix begins the names of the tables, "hasp_" by default.
+//   - synchronous is normal (the default) or full: whether a commit waits for the disk.
+//     A power failure ends all locks of the machine either way.
+//
+// # Errors
+//
+// A URL that cannot be right is driver.ErrInvalid, a missing file driver.ErrRefused. No
+// error shows more of a URL than its scheme and the names of its parameters, except a
+// SQLite file's path: the rest may be a password.
+package open
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/hasp-dev/hasp/driver"
+)
+
+// EnvName is the environment variable that [Env] reads.
+const EnvName = "HASP_URL"
+
+// Options say how a store is opened.
+type Options struct {
+	// Create lets a missing SQLite file pass, for [Store.Migrate] to make. Defaults to
+	// refusing it.
+	Create bool
+}
+
+// Store is an opened store. Its handle belongs to it: close the clients first, then
+// the store.
+type Store struct {
+	kind, where string
+	driver      driver.Driver
+	migrate     func(context.Context) error
+	schema      func() (string, error)
+	close       func() error
+}
+
+// Driver is the way to the store, for one client.
+func (s *Store) Driver() driver.Driver { return s.driver }
+
+// Kind is the kind of store: "sqlite".
+func (s *Store) Kind() string { return s.kind }
+
+// String says which store it is, without passwords.
+func (s *Store) String() string { return s.where }
+
+// Migrate makes the tables, or brings them up to date. It may run in many processes at
+// once.
+func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.migrate(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s.where, err)
+	}
+	return nil
+}
+
+// Schema is the SQL that Migrate runs on an empty database.
+func (s *Store) Schema() (string, error) { return s.schema() }
+
+// Close closes the handle.
+func (s *Store) Close() error { return s.close() }
+
+// Env opens the store that the environment variable HASP_URL names.
+func Env(opts *Options) (*Store, error) {
+	raw := os.Getenv(EnvName)
+	if raw == "" {
+		return nil, invalidf("%s is not set; set it to the URL of a store, such as sqlite:/var/lib/app/locks.db", EnvName)
+	}
+	return URL(raw, opts)
+}
+
+// URL opens the store that a URL names, with nil for the default options. It does no
+// I/O but to look whether a SQLite file is there.
+func URL(raw string, opts *Options) (*Store, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	scheme, rest, err := split(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case scheme == "sqlite":
+		return openSQLite(rest, opts)
+	case slices.Contains(planned(), scheme):
+		return nil, invalidf("this version does not know %s: stores yet; it knows %s", scheme, known)
+	}
+	return nil, invalidf("%q is no scheme of a store%s; this version knows %s", scheme, suggestion(scheme, []string{"sqlite"}), known)
+}
+
+// known names the URLs of this version.
+const known = "sqlite:PATH"
+
+// planned are the schemes that other versions know.
+func planned() []string {
+	return []string{"redis", "rediss", "redis+sentinel", "redis+cluster", "postgres", "postgresql", "mysql", "etcd"}
+}
+
+// split parts a URL at its scheme. What cannot be a scheme is not repeated.
+func split(raw string) (scheme, rest string, err error) {
+	if raw == "" {
+		return "", "", invalidf("the URL of the store is empty; this version knows %s", known)
+	}
+	scheme, rest, found := strings.Cut(raw, ":")
+	if !found || !isScheme(scheme) {
+		return "", "", invalidf("the URL of the store does not begin with a scheme and a colon; this version knows %s", known)
+	}
+	return strings.ToLower(scheme), rest, nil
+}
+
+func isScheme(s string) bool {
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", r)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func invalidf(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
+}
