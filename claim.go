@@ -66,7 +66,8 @@ type claim struct {
 	failures int           // renewals without an answer, in a row
 	looks    int           // looks of an unheard waiter, in a row
 	since    time.Time     // of the grant
-	giveUpBy time.Time     // leaving: the claim cannot live after this
+	quiet    bool          // no signal of its grant is to come
+	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this
 	wake     chan struct{} // of the waiting call; nil while there is none
 
 	// guarded by the renewer's lock
@@ -117,6 +118,8 @@ func (c *claim) learn(now time.Time) {
 	case holding:
 		if c.since.IsZero() {
 			c.since = now
+			// held at once, or in several lines: nobody else has granted it
+			c.quiet = c.quiet || c.sent == 1 || len(c.want.keys.full) > 1
 		}
 	case waiting, over:
 	}
@@ -135,6 +138,11 @@ func (c *claim) signal(s driver.Signal) {
 	switch s.Kind {
 	case driver.Granted:
 		c.stay = c.stay.granted(s.Number, c.sent)
+		c.quiet = c.quiet || s.Number == c.stay.number
+		if c.fate == parked {
+			c.rest(now)
+			return
+		}
 	case driver.Ended:
 		c.stay = c.stay.ended(s.Number, s.Revoked)
 	case driver.Turn:
@@ -179,9 +187,23 @@ func (c *claim) settle(now time.Time) {
 		c.schedule(c.dueOwned())
 	case leaving:
 		c.schedule(c.next)
-	case releasing, parked, finished:
+	case parked:
+		c.rest(now)
+	case releasing, finished:
 		c.e.renewals.remove(c)
 	}
+}
+
+// rest lets a parked or lost claim lie. One whose grant a signal may still tell stays
+// listed as long as it can live: that signal would find it unknown, and it would be
+// left (P10). c.mu is held.
+func (c *claim) rest(now time.Time) {
+	if c.quiet || now.After(c.giveUpBy) {
+		c.e.renewals.remove(c)
+		c.e.unlist(c)
+		return
+	}
+	c.schedule(c.giveUpBy)
 }
 
 func (c *claim) schedule(at time.Time) {
@@ -236,7 +258,9 @@ func (c *claim) tick(now time.Time) (errand, bool) {
 			return errand{}, false
 		}
 		return c.errand(now, driver.Drop), true
-	case releasing, parked, finished:
+	case parked:
+		c.rest(now)
+	case releasing, finished:
 	}
 	return errand{}, false
 }
@@ -355,8 +379,12 @@ func (c *claim) giveUp(now time.Time) {
 // The claim itself is left when its owner calls Release, not before, since Grace
 // would be void otherwise (P13).
 func (c *claim) lose(now time.Time) {
-	c.e.renewals.remove(c)
-	c.e.unlist(c) // an owner who never releases must not keep it here
+	if c.lease.lost() != nil {
+		c.rest(now) // an owner who never releases must not keep it here
+		return
+	}
+	c.giveUpBy = now.Add(rememberFor(c.ttl, c.want.opts.Grace))
+	c.rest(now)
 	lost := &LostError{Key: c.want.keys.first(), Token: c.token(), Revoked: c.stay.revoked}
 	switch {
 	case c.standing.State == driver.Gone:

@@ -66,7 +66,7 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 	if d <= 0 || d > maxTTL {
 		return invalidf("%s for %s; it must be more than 0 and at most %s", op, d, maxTTL)
 	}
-	if err := l.beginPark(); err != nil {
+	if err := l.beginPark(d); err != nil {
 		return err
 	}
 	c := l.claim
@@ -80,8 +80,6 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 	}
 	if err == nil {
 		l.freed = true
-		c.e.forget(c)
-		c.fate = parked
 		c.e.obs.later(context.WithoutCancel(ctx), l.event(EventEnded, op, c.e.clk.now().Sub(c.since), nil))
 	}
 	return err
@@ -89,7 +87,7 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 
 // beginPark ends the lease before anything is sent, so that nobody trusts it when the
 // store's expiry comes closer (P14).
-func (l *Lease) beginPark() error {
+func (l *Lease) beginPark(d time.Duration) error {
 	c, now := l.claim, l.claim.e.clk.fresh()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +97,9 @@ func (l *Lease) beginPark() error {
 		return invalidf("a nested lease shares its outer one; keep or detach that")
 	case c.e.isClosed():
 		return ErrClosed
-	case c.fate == parked && !l.freed: // an earlier call was not answered
+	case c.fate == parked && !l.freed && !l.gone: // an earlier call was not answered
+		c.giveUpBy = now.Add(d + answerLimit)
+		c.settle(now)
 		return nil
 	case c.fate != owned || l.cause != nil && !errors.Is(l.cause, ErrClosed):
 		if l.cause == nil {
@@ -108,6 +108,7 @@ func (l *Lease) beginPark() error {
 		return l.cause
 	}
 	c.fate = parked
+	c.giveUpBy = now.Add(d + answerLimit)
 	l.end(ErrReleased)
 	c.settle(now)
 	return nil
