@@ -69,16 +69,22 @@ type acquisition struct {
 	want  *want
 	start time.Time
 	stood bool // an answer said that it waits
+	over  bool // so is Wait
 	claim *claim
 }
 
 // limit is how long the call goes on without an answer.
 func (a *acquisition) limit() time.Duration {
-	if wait := a.want.opts.Wait; wait > 0 && wait < answerLimit {
-		return max(wait, 150*time.Millisecond)
+	wait := a.want.opts.Wait
+	if wait == NoWait || wait == Forever {
+		return answerLimit
 	}
-	return answerLimit
+	left := wait - a.e.clk.now().Sub(a.start)
+	return min(answerLimit, max(left, oneAnswer))
 }
+
+// oneAnswer is what a call gives the store for an answer, however short its Wait is.
+const oneAnswer = 150 * time.Millisecond
 
 // once goes through one claim. again says that the claim is gone and the call may go
 // on with another.
@@ -157,6 +163,7 @@ func (a *acquisition) stand(ctx context.Context) (lease *Lease, again bool, err 
 				_, verdict = a.look()
 			case <-over:
 				verdict = a.leave(outOfTime)
+				over = time.After(oneAnswer)
 			case <-ctx.Done():
 				verdict = a.leave(cancelled)
 			case <-a.e.closing:
@@ -250,8 +257,11 @@ func (a *acquisition) leave(why verdict) verdict {
 	case why != outOfTime:
 	case c.stay.phase == holding:
 		return c.grant(now)
-	case c.stay.phase == told: // it holds; only the renewal before its use is not answered yet
+	case c.stay.phase == told && !a.over: // it holds; the renewal before its use may be answered yet
+		a.over = true
 		return undecided
+	case c.stay.phase == told:
+		why = silent
 	}
 	c.giveUp(now)
 	return why
@@ -277,7 +287,7 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	case late:
 		return fmt.Errorf("%w: the store's answer took longer than the life of the lease (%s)", ErrUnavailable, a.want.opts.TTL)
 	case silent:
-		return fmt.Errorf("%w: no answer for %s while waiting in line", ErrUnavailable, answerLimit)
+		return a.silence()
 	case closed:
 		return ErrClosed
 	case cancelled:
@@ -285,6 +295,17 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	case undecided, granted, dead, refused, outOfTime:
 	}
 	return a.heldError(nil)
+}
+
+// silence is the error of a claim whose renewals were not answered, or were refused.
+func (a *acquisition) silence() error {
+	a.claim.mu.Lock()
+	defer a.claim.mu.Unlock()
+	err := ErrUnavailable
+	if a.claim.failure != nil {
+		err = unavailable(a.claim.failure)
+	}
+	return fmt.Errorf("no renewal of the place in line was answered: %w", err)
 }
 
 func (a *acquisition) heldError(cause error) error {

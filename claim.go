@@ -63,7 +63,8 @@ type claim struct {
 	answered time.Time     // when the store last answered
 	asked    time.Time     // send time of the last answered call
 	next     time.Time     // when the next renewal is to be sent
-	failures int           // renewals without an answer, in a row
+	failures int           // renewals that failed, in a row
+	failure  error         // of the last of them
 	looks    int           // looks of an unheard waiter, in a row
 	since    time.Time     // of the grant
 	quiet    bool          // no signal of its grant is to come
@@ -95,7 +96,7 @@ func (c *claim) begin(now time.Time) sending {
 
 // take takes in an answer; c.mu is held.
 func (c *claim) take(call sending, a driver.Standing, now time.Time) {
-	c.answered, c.failures = now, 0
+	c.answered, c.failures, c.failure = now, 0, nil
 	if call.at.After(c.asked) {
 		c.asked = call.at
 	}
@@ -134,7 +135,7 @@ const overtaken = 50 * time.Millisecond
 func (c *claim) signal(s driver.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.e.clk.now()
+	now := c.e.clk.fresh() // or a signal that outlasted a sleep would be believed
 	switch s.Kind {
 	case driver.Granted:
 		c.stay = c.stay.granted(s.Number, c.sent)
@@ -330,6 +331,7 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 	}
 	if err != nil {
 		c.failures++
+		c.failure = err
 		life := min(c.ttl, max(c.stay.life, minTTL))
 		if next := now.Add(retryPause(life, c.failures-1)); next.Before(c.next) || c.failures == 1 {
 			c.next = next
@@ -341,7 +343,9 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 	if job.call.at.After(c.asked) || c.stay.phase == told {
 		c.plan(job.call, a, now)
 	}
-	c.tell(EventRenewed, now.Sub(job.call.at), nil)
+	if a.State == driver.Holding {
+		c.tell(EventRenewed, now.Sub(job.call.at), nil)
+	}
 	c.take(job.call, a, now)
 }
 
