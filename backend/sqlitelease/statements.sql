@@ -34,11 +34,16 @@ SELECT COUNT(*), COALESCE(SUM(weight), 0), COALESCE(MIN(weight), 0), COALESCE(MI
   COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
 FROM {claims} WHERE key = $1 AND waiting = 0;
 
--- The same, but for the sum, of those that wait in $1 with numbers above $2 and below $3.
+-- How many wait in $1 with numbers above $2 and below $3.
 -- name: ahead
+SELECT COUNT(*) FROM {claims} WHERE key = $1 AND waiting = 1 AND number > $2 AND number < $3;
+
+-- What the first $3 that wait in $1 with numbers below $2 come to: as held, without a sum.
+-- name: near
 SELECT COUNT(*), 0, COALESCE(MIN(weight), 0), COALESCE(MIN(capacity), 0),
   COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
-FROM {claims} WHERE key = $1 AND waiting = 1 AND number > $2 AND number < $3;
+FROM (SELECT weight, capacity, expires_at FROM {claims}
+  WHERE key = $1 AND waiting = 1 AND number < $2 ORDER BY number LIMIT $3);
 
 -- Whether somebody waits in $1 behind number $2.
 -- name: behind

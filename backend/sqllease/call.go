@@ -65,13 +65,13 @@ func detached[T any](ctx context.Context, d *Driver, work func(context.Context) 
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(d.base, cancel)
 	answers := make(chan result[T], 1)
-	go func() {
+	d.workers.run(func() {
 		defer d.calls.Done()
 		defer cancel()
 		defer stop()
 		value, err := work(ctx)
 		answers <- result[T]{value: value, err: err}
-	}()
+	})
 	select {
 	case r := <-answers:
 		return r.value, r.err

@@ -21,6 +21,7 @@ type Driver struct {
 	err     error // what New found wrong
 
 	stmts   statements
+	workers workers
 	slots   chan struct{} // a place for each command in flight
 	writers chan struct{} // a place for each write transaction
 	ready   readiness
@@ -70,6 +71,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 	d.ear.wake = make(chan struct{}, 1)
 	d.ear.watched = make(map[string]*watch)
 	d.base, d.cancel = context.WithCancel(context.Background()) //nolint:forbidigo,gosec // ends with Close; there is no caller's ctx in New
+	d.workers = workers{jobs: make(chan func()), done: d.base.Done()}
 	return d
 }
 

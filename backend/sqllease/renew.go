@@ -63,7 +63,7 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal, chunk []int)
 	items = slices.Clone(items) // a call given up leaves its goroutine behind
 	return transact(ctx, d, func(t *tx) ([]driver.Standing, error) {
 		standings := make([]driver.Standing, len(chunk))
-		lines := make(map[string]counted)
+		lines := make(map[string]ahead)
 		for n, i := range chunk {
 			item := items[i]
 			s := newStep(t)
@@ -88,7 +88,7 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal, chunk []int)
 }
 
 // renew is one item. counts carries who stands ahead from one item to the next.
-func (s *step) renew(item driver.Renewal, counts map[string]counted) (driver.Standing, error) {
+func (s *step) renew(item driver.Renewal, counts map[string]ahead) (driver.Standing, error) {
 	if item.Mode == driver.Drop {
 		clear(counts)
 		return s.tx.leave(driver.Leaving{Ref: item.Ref, Unanswered: item.Unanswered, Remember: item.Remember})
@@ -103,7 +103,7 @@ func (s *step) renew(item driver.Renewal, counts map[string]counted) (driver.Sta
 		clear(counts)
 	}
 	for key, l := range s.lines {
-		l.counted = counts[key]
+		l.ahead = counts[key]
 	}
 	st, err := s.renewLiving(item)
 	if s.granted > 0 {
@@ -111,7 +111,7 @@ func (s *step) renew(item driver.Renewal, counts map[string]counted) (driver.Sta
 		return st, err
 	}
 	for key, l := range s.lines {
-		counts[key] = l.counted
+		counts[key] = l.ahead
 	}
 	return st, err
 }

@@ -46,36 +46,47 @@ func (s *step) behind(st *driver.Standing, l *line, c claim) error {
 
 // inTheWay adds what one line says of a waiting claim.
 func (s *step) inTheWay(st *driver.Standing, l *line, c claim) error {
-	ahead, err := s.before(l, c.number)
+	a, err := s.before(l, c.number)
 	if err != nil {
 		return err
 	}
-	st.Ahead = max(st.Ahead, ahead.count)
+	st.Ahead = max(st.Ahead, a.count)
 	st.More = st.More || l.deadLeft || l.cut
-	if ahead.count == 0 {
+	if a.count == 0 {
 		return nil
 	}
-	again := duration(ahead.gone(c.weight, c.capacity)-s.now) + s.d.dialect.Grain
+	again := duration(a.front.gone(c.weight, c.capacity)-s.now) + s.d.dialect.Grain
 	st.LookAgain = max(st.LookAgain, again)
 	return s.holder(st, l.key, c.id)
 }
 
-// before sums up the claims before a number. Claims of one transaction that ask in
-// rising order share the counting.
-func (s *step) before(l *line, number int64) (held, error) {
-	if l.counted.below == 0 || l.counted.below > number {
+// before counts the claims before a number and sums up the nearest to the front. Claims
+// of one transaction that ask in rising order share the work.
+func (s *step) before(l *line, number int64) (ahead, error) {
+	a := l.ahead
+	if a.below == 0 || a.below > number {
 		h, err := s.held(l.key)
 		if err != nil {
-			return held{}, err
+			return ahead{}, err
 		}
-		l.counted = counted{below: 1, group: h}
+		a = ahead{below: 1, count: h.count, holders: h}
 	}
-	more, err := s.ahead(l.key, l.counted.below-1, number)
+	more, err := s.count(stAhead, []byte(l.key), a.below-1, number)
 	if err != nil {
-		return held{}, err
+		return ahead{}, err
 	}
-	l.counted = counted{below: number, group: l.counted.group.and(more)}
-	return l.counted.group, nil
+	a.below, a.count = number, a.count+int(more)
+	if !a.full && more > 0 {
+		front, err := s.group(stNear, []byte(l.key), number, lookAhead)
+		if err != nil {
+			return ahead{}, err
+		}
+		a.front, a.full = a.holders.and(front), front.count == lookAhead
+	} else if a.front.count == 0 {
+		a.front = a.holders
+	}
+	l.ahead = a
+	return a, nil
 }
 
 // holder names the first claim in the way.
@@ -119,12 +130,12 @@ func (s *step) refused(j driver.Join) (driver.Standing, error) {
 	st := driver.Standing{State: driver.Refused, More: s.capped()}
 	for _, key := range j.Keys {
 		l := s.lines[key]
-		h, err := s.before(l, maxNumber)
+		a, err := s.before(l, maxNumber)
 		if err != nil {
 			return driver.Standing{}, err
 		}
-		st.Ahead = max(st.Ahead, h.count)
-		if h.count == 0 || (!l.firstWaiting.Valid && h.admits(j.Weight, j.Capacity)) {
+		st.Ahead = max(st.Ahead, a.count)
+		if a.count == 0 || (!l.firstWaiting.Valid && a.holders.admits(j.Weight, j.Capacity)) {
 			continue
 		}
 		if err := s.holder(&st, key, j.ID); err != nil {

@@ -17,6 +17,7 @@ const (
 	stGlance      = "glance"
 	stHeld        = "held"
 	stAhead       = "ahead"
+	stNear        = "near"
 	stBehind      = "behind"
 	stCrowd       = "crowd"
 	stWaiting     = "waiting"

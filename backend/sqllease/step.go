@@ -13,6 +13,9 @@ const (
 	maxRemovals = 64
 )
 
+// lookAhead is how many waiting claims are asked when they could be gone.
+const lookAhead = 64
+
 // step is one atomic change of some lines. It removes the dead, does its own work,
 // hands over, and collects whom to tell. It lives inside one transaction and keeps the
 // one reading of the clock.
@@ -33,14 +36,17 @@ type line struct {
 	deadLeft bool // dead claims are left, since the step may remove no more
 	cut      bool // a claim that fits was not granted, since the step may grant no more
 	kept     int64
-	counted  counted
+	ahead    ahead
 }
 
-// counted remembers how many claims stand before a number, for the next claim of the
-// same line in the same transaction.
-type counted struct {
-	below int64
-	group held
+// ahead is who stands before a number of a line, kept for the next claim of the same
+// line in the same transaction.
+type ahead struct {
+	below   int64
+	count   int
+	holders held
+	front   held // the holders and the first that wait, at most lookAhead
+	full    bool // front is the same for every greater number
 }
 
 // told is a client to be told about one of its claims.
@@ -145,7 +151,7 @@ func (s *step) remove(c claim) error {
 		}
 		l.dirty = true
 		l.kept = max(l.kept, keep(r.hold))
-		l.counted = counted{}
+		l.ahead = ahead{}
 	}
 	return s.exec(stDelete, c.id[:])
 }
@@ -156,16 +162,19 @@ func (s *step) handOver() error {
 		if !l.dirty {
 			continue
 		}
-		if err := s.again(l); err != nil {
+		l.dirty = false
+		if err := s.remember(l); err != nil {
 			return err
 		}
-		if err := s.remember(l); err != nil {
+		if !l.firstWaiting.Valid {
+			continue
+		}
+		if err := s.again(l); err != nil {
 			return err
 		}
 		if _, err := s.promote(l, driver.ID{}); err != nil {
 			return err
 		}
-		l.dirty = false
 	}
 	return nil
 }
@@ -215,7 +224,7 @@ func (s *step) promote(l *line, self driver.ID) (fits bool, err error) {
 // grant makes a claim of one key hold. It leaves its expiry alone.
 func (s *step) grant(l *line, c claim, self driver.ID) error {
 	s.granted++
-	l.counted = counted{}
+	l.ahead = ahead{}
 	if err := s.exec(stStand, c.id[:]); err != nil {
 		return err
 	}

@@ -130,11 +130,6 @@ func (t *tx) held(key string) (held, error) {
 	return t.group(stHeld, []byte(key))
 }
 
-// ahead sums up the waiting claims with numbers between the two.
-func (t *tx) ahead(key string, above, below int64) (held, error) {
-	return t.group(stAhead, []byte(key), above, below)
-}
-
 func (t *tx) group(name string, args ...any) (held, error) {
 	var h held
 	_, err := t.row(name, args, &h.count, &h.weight, &h.lightest, &h.capacity, &h.first, &h.last)
