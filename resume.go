@@ -11,15 +11,16 @@ import (
 // time, or one at another store is ErrNotHeld. The new lease has this client's
 // options and a larger token than the one that was detached.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Lease, error) {
-	keys, err := t.keys(c.prefix)
+	p := t.place
+	keys, err := p.keys(c.prefix)
 	if err != nil {
 		return nil, &Error{Op: "resume", Err: err}
 	}
-	w := &want{keys: keys, kind: kindOf(t.weight, t.capacity), weight: t.weight, capacity: t.capacity, opts: c.lock, err: c.err}
-	if t.index == blockSize-1 {
+	w := &want{keys: keys, kind: kindOf(p.weight, p.capacity), weight: p.weight, capacity: p.capacity, opts: c.lock, err: c.err}
+	if p.index == blockSize-1 {
 		w.err = errors.Join(w.err, invalidf("the ticket's tokens are used up"))
 	}
-	lease, err := c.takeOver(ctx, w, t.ref, t.index+1)
+	lease, err := c.takeOver(ctx, w, p.ref, p.index+1)
 	if err != nil {
 		return nil, &Error{Op: "resume", Key: keys.first(), Err: err}
 	}

@@ -18,6 +18,11 @@ import (
 // secret: whoever has it can take the keys, once. It prints masked; its text form,
 // by MarshalText, is the secret itself.
 type Ticket struct {
+	place *place // nil: empty. A pointer prints as an address, also where fmt sees it in a hidden field
+}
+
+// place is what a ticket is for: a stay that holds, and how it does.
+type place struct {
 	ref              driver.Ref
 	index            uint8
 	weight, capacity int64
@@ -29,33 +34,36 @@ const ticketVersion = 1
 // ticketSum is the length of the checksum: against mutilation, not forgery.
 const ticketSum = 8
 
+var errEmptyTicket = invalidf("the ticket is empty")
+
 func newTicket(c *claim) Ticket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Ticket{ref: c.ref(), index: c.index, weight: c.want.weight, capacity: c.want.capacity}
+	return Ticket{&place{ref: c.ref(), index: c.index, weight: c.want.weight, capacity: c.want.capacity}}
 }
 
 // String masks the ticket.
 func (t Ticket) String() string { return "ticket(masked)" }
 
-// GoString masks the ticket.
-func (t Ticket) GoString() string { return t.String() }
+// Format prints the ticket masked, whatever the verb.
+func (t Ticket) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
 
 // LogValue masks the ticket.
 func (t Ticket) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalText gives the ticket away.
 func (t Ticket) MarshalText() ([]byte, error) {
-	if len(t.ref.Keys) == 0 {
-		return nil, invalidf("the ticket is empty")
+	p := t.place
+	if p == nil {
+		return nil, errEmptyTicket
 	}
-	b := []byte{ticketVersion, t.index}
-	b = append(b, t.ref.ID[:]...)
-	b = binary.AppendUvarint(b, uint64(t.ref.Number))
-	b = binary.AppendUvarint(b, uint64(t.weight))
-	b = binary.AppendUvarint(b, uint64(t.capacity))
-	b = binary.AppendUvarint(b, uint64(len(t.ref.Keys)))
-	for _, key := range t.ref.Keys {
+	b := []byte{ticketVersion, p.index}
+	b = append(b, p.ref.ID[:]...)
+	b = binary.AppendUvarint(b, uint64(p.ref.Number))
+	b = binary.AppendUvarint(b, uint64(p.weight))
+	b = binary.AppendUvarint(b, uint64(p.capacity))
+	b = binary.AppendUvarint(b, uint64(len(p.ref.Keys)))
+	for _, key := range p.ref.Keys {
 		b = binary.AppendUvarint(b, uint64(len(key)))
 		b = append(b, key...)
 	}
@@ -81,60 +89,60 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 	if body[0] != ticketVersion {
 		return invalidf("the ticket has format %d, this version reads %d; upgrade hasp", body[0], ticketVersion)
 	}
-	read, err := readTicket(body[1:])
+	read, err := readPlace(body[1:])
 	if err != nil {
 		return fmt.Errorf("%w: the ticket: %w", ErrInvalid, err)
 	}
-	*t = read
+	t.place = read
 	return nil
 }
 
-func readTicket(b []byte) (Ticket, error) {
-	t := Ticket{index: b[0]}
+func readPlace(b []byte) (*place, error) {
+	p := &place{index: b[0]}
 	b = b[1:]
-	b = b[copy(t.ref.ID[:], b):]
+	b = b[copy(p.ref.ID[:], b):]
 	var count int64
-	for _, n := range []*int64{&t.ref.Number, &t.weight, &t.capacity, &count} {
+	for _, n := range []*int64{&p.ref.Number, &p.weight, &p.capacity, &count} {
 		v, size := binary.Uvarint(b)
 		if size <= 0 || v > 1<<62 {
-			return Ticket{}, errors.New("a number is cut off")
+			return nil, errors.New("a number is cut off")
 		}
 		*n, b = int64(v), b[size:]
 	}
 	if count < 1 || count > maxKeys {
-		return Ticket{}, fmt.Errorf("%d keys", count)
+		return nil, fmt.Errorf("%d keys", count)
 	}
 	for range count {
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
-			return Ticket{}, errors.New("a key is cut off")
+			return nil, errors.New("a key is cut off")
 		}
-		t.ref.Keys = append(t.ref.Keys, string(b[n:n+int(size)]))
+		p.ref.Keys = append(p.ref.Keys, string(b[n:n+int(size)]))
 		b = b[n+int(size):]
 	}
-	return t, t.check(len(b))
+	return p, p.check(len(b))
 }
 
 // check says what a well-formed ticket cannot be.
-func (t Ticket) check(left int) error {
+func (p *place) check(left int) error {
 	switch {
 	case left != 0:
 		return fmt.Errorf("%d bytes too many", left)
-	case t.index >= blockSize || t.ref.Number < 1 || t.weight < 1 || t.weight > t.capacity:
+	case p.index >= blockSize || p.ref.Number < 1 || p.weight < 1 || p.weight > p.capacity:
 		return errors.New("numbers out of range")
-	case !slices.IsSorted(t.ref.Keys):
+	case !slices.IsSorted(p.ref.Keys):
 		return errors.New("keys out of order")
 	}
-	return newKeySet("", slices.Clone(t.ref.Keys)...).err
+	return newKeySet("", slices.Clone(p.ref.Keys)...).err
 }
 
 // keys answers what the ticket locks, for a client with that prefix.
-func (t Ticket) keys(prefix string) (keySet, error) {
-	if len(t.ref.Keys) == 0 {
-		return keySet{}, invalidf("the ticket is empty")
+func (p *place) keys(prefix string) (keySet, error) {
+	if p == nil {
+		return keySet{}, errEmptyTicket
 	}
-	set := keySet{full: t.ref.Keys}
-	for _, key := range t.ref.Keys {
+	set := keySet{full: p.ref.Keys}
+	for _, key := range p.ref.Keys {
 		given, ok := strings.CutPrefix(key, prefix)
 		if !ok || given == "" {
 			return keySet{}, invalidf("the ticket's key %q does not begin with this client's prefix %q", key, prefix)
