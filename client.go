@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -83,13 +84,13 @@ func (c *Client) Close(ctx context.Context) error {
 	if c.derived {
 		return &Error{Op: "close", Err: invalidf("this client is derived from another by Sub or With; close that one")}
 	}
-	if err := c.e.close(ctx); err != nil {
+	if err := c.e.close(ctx, c.prefix); err != nil {
 		return &Error{Op: "close", Err: err}
 	}
 	return nil
 }
 
-func (e *engine) close(ctx context.Context) error {
+func (e *engine) close(ctx context.Context, prefix string) error {
 	e.mu.Lock()
 	if e.shut {
 		e.mu.Unlock()
@@ -106,6 +107,9 @@ func (e *engine) close(ctx context.Context) error {
 		c.mu.Unlock()
 	}
 	held := e.drain(ctx)
+	for i, key := range held {
+		held[i] = strings.TrimPrefix(key, prefix)
+	}
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
@@ -156,7 +160,7 @@ func (e *engine) outstanding() (held []string, open bool) {
 		switch c.fate {
 		case owned, releasing:
 			if c.fate == releasing || c.lease.lost() == nil {
-				held = append(held, c.want.keys.given...)
+				held = append(held, c.want.keys.full...)
 				open = true
 			}
 		case wanted, leaving:

@@ -7,6 +7,9 @@ import (
 )
 
 func (c *Client) do(ctx context.Context, w *want, fn func(context.Context) error) error {
+	if fn == nil {
+		return &Error{Op: "acquire", Key: w.keys.first(), Err: invalidf("the function to run is nil")}
+	}
 	lease, err := c.acquire(ctx, w)
 	if err != nil {
 		return err
