@@ -39,13 +39,16 @@ type bench struct {
 // patience is how long a case waits for something that must happen.
 const patience = 5 * time.Second
 
+// limit is how long a case may take.
+const limit = 2 * time.Minute
+
 func newBench(s Suite) (*bench, error) {
 	store, err := s.Open()
 	if err != nil {
 		return nil, fmt.Errorf("Suite.Open: %w", err)
 	}
 	b := &bench{store: store, tick: s.Tick, exact: s.Virtual, begin: time.Now()}
-	b.ctx, b.end = context.WithTimeout(context.Background(), 2*time.Minute)
+	b.ctx, b.end = context.WithTimeout(context.Background(), limit)
 	b.space = "drivertest:" + hex.EncodeToString(randomBytes(8)) + ":"
 	b.first = b.client()
 	if b.failed() {
@@ -102,6 +105,9 @@ func (b *bench) check(ok bool, format string, args ...any) {
 
 // result is what a case answers.
 func (b *bench) result() error {
+	if err := b.ctx.Err(); err != nil {
+		b.fail("the case took longer than %v: %w", limit, err)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err

@@ -180,12 +180,13 @@ func cancelledWaiter(b *bench) error {
 func silentStore(b *bench) error {
 	x := b.client().claim(b.key())
 	x.try(holding)
+	calls := x.calls(b)
 	resume, err := b.store.Stall()
 	if err != nil {
 		return err
 	}
 	defer resume()
-	for what, call := range x.calls(b) {
+	for what, call := range calls {
 		ctx, stop := context.WithTimeout(b.ctx, b.tick)
 		end := time.Now().Add(b.tick)
 		s, err := call(ctx)
