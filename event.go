@@ -20,12 +20,11 @@ const (
 	EventReleased
 	// EventLost says: a lease was lost; Took is how long it was held.
 	EventLost
-	// EventRenewed says: a renewal was answered; Took is the round trip.
+	// EventRenewed says: a lease was renewed; Took is the round trip.
 	EventRenewed
 	// EventRenewFailed says: a renewal was not answered and will be tried again.
 	EventRenewFailed
-	// EventEnded says: a lease ended otherwise: kept, detached, or no longer renewed after
-	// MaxHold; Op says which.
+	// EventEnded says: a lease was kept or detached; Op says which.
 	EventEnded
 	// EventClosed says: the client was closed; Err names what was still held.
 	EventClosed
