@@ -58,10 +58,10 @@ type Standing struct {
 	LookAgain time.Duration
 	// More says that a cap stopped the step. A claim that is Holding or Waiting is renewed at
 	// once; with Left or Refused the next step of anybody goes on with the work.
-	More      bool
-	Behind    bool // somebody waits behind, in one of its lines
-	Revoked   bool // with Gone: revoked, and still in line until it leaves or expires
-	Ahead     int  // claims ahead, in the longest of its lines
+	More    bool
+	Behind  bool // somebody waits behind, in one of its lines
+	Revoked bool // with Gone: revoked, and still in line until it leaves or expires
+	Ahead   int  // claims ahead, in the longest of its lines
 	// Holder is the Name of the first holder in the way and ExpiresIn its rest (with
 	// Waiting, Refused and, where somebody else holds by now, Gone). Both are zero where
 	// only waiting claims are in the way.
