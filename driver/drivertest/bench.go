@@ -57,7 +57,7 @@ func newBench(s Suite) (*bench, error) {
 	f := b.first.d.Features()
 	b.tick = max(b.tick, f.MinLife/2)
 	if f.Step > 0 {
-		b.tick = (b.tick + f.Step - 1) / f.Step * f.Step
+		b.tick += (f.Step - b.tick%f.Step) % f.Step
 	}
 	b.slack = b.tick / 3
 	return b, nil

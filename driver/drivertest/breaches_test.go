@@ -21,17 +21,17 @@ func brokenJoins() []breach {
 		{name: "a repeated join does not renew", caughtBy: "a repeated join renews a holding claim", join: joinWithoutRenewal},
 		{name: "a writer counts as a reader", caughtBy: "readers share, and a writer waits for all of them", join: lightWriter},
 		{name: "each claim goes by its own capacity", caughtBy: "the smallest capacity counts while a claim that says it is in line", join: largestCapacity},
-		{name: "MaxLine is ignored", caughtBy: "a line that is full refuses", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "MaxLine is ignored", caughtBy: "a line that is full refuses", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			j.MaxLine = 0
 			return d.Driver.Join(ctx, j)
 		}},
 		{name: "a refused try of several keys keeps the first", caughtBy: "a try of several keys takes all or nothing", join: halfJoin},
 		{name: "a ticket opens twice", caughtBy: "a second taker is gone and enters nothing", join: resumeAgain},
-		{name: "the claim to leave stays in line", caughtBy: "leaving and joining in one step lets the next in and stands behind", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "the claim to leave stays in line", caughtBy: "leaving and joining in one step lets the next in and stands behind", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			j.Leaving = nil
 			return d.Driver.Join(ctx, j)
 		}},
-		{name: "weights are not checked", caughtBy: "a join with a weight outside the capacity is invalid", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "weights are not checked", caughtBy: "a join with a weight outside the capacity is invalid", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			j.Weight = min(max(j.Weight, 1), max(j.Capacity, 1))
 			j.Capacity = max(j.Capacity, 1)
 			return d.Driver.Join(ctx, j)
@@ -40,7 +40,7 @@ func brokenJoins() []breach {
 	}
 }
 
-func overtakingTry(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func overtakingTry(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	s, err := d.Driver.Join(ctx, j)
 	if err != nil || s.State != driver.Refused || len(j.Keys) > 1 {
 		return s, err
@@ -56,7 +56,7 @@ func overtakingTry(d *broken, ctx context.Context, j driver.Join) (driver.Standi
 	return s, nil
 }
 
-func tryInTwoSteps(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func tryInTwoSteps(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if !j.Try || len(j.Keys) > 1 || j.Resume != nil || !d.empty(ctx, j.Keys[0]) {
 		return d.Driver.Join(ctx, j)
 	}
@@ -67,14 +67,14 @@ func tryInTwoSteps(d *broken, ctx context.Context, j driver.Join) (driver.Standi
 	return s, err
 }
 
-func joinAnew(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func joinAnew(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if k := d.of(j.ID); k != nil && k.standing.State == driver.Waiting && !k.left {
 		_, _ = d.Driver.Leave(ctx, driver.Leaving{Ref: k.claim.Ref})
 	}
 	return d.Driver.Join(ctx, j)
 }
 
-func joinWithoutRenewal(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func joinWithoutRenewal(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if k := d.of(j.ID); k != nil && !k.left && !k.claim.Life.Own {
 		j.Life = least
 		s, err := d.Driver.Join(ctx, j)
@@ -84,21 +84,21 @@ func joinWithoutRenewal(d *broken, ctx context.Context, j driver.Join) (driver.S
 	return d.Driver.Join(ctx, j)
 }
 
-func lightWriter(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func lightWriter(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if j.Weight == 1<<30 {
 		j.Weight = 1
 	}
 	return d.Driver.Join(ctx, j)
 }
 
-func largestCapacity(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func largestCapacity(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if j.Capacity == 2 || j.Capacity == 3 {
 		j.Capacity = 5
 	}
 	return d.Driver.Join(ctx, j)
 }
 
-func halfJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func halfJoin(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	s, err := d.Driver.Join(ctx, j)
 	if j.Try && s.State == driver.Refused && len(j.Keys) > 1 {
 		half := j
@@ -110,7 +110,7 @@ func halfJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing, e
 }
 
 // resumeAgain follows a place from taker to taker.
-func resumeAgain(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func resumeAgain(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	if j.Resume == nil {
 		return d.Driver.Join(ctx, j)
 	}
@@ -131,7 +131,7 @@ func resumeAgain(d *broken, ctx context.Context, j driver.Join) (driver.Standing
 
 // countedJoin numbers the claims of a key from 1 on, and begins anew when nobody is
 // in its line.
-func countedJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func countedJoin(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	key := j.Keys[0]
 	fresh := d.empty(ctx, key)
 	s, err := d.Driver.Join(ctx, j)
@@ -152,7 +152,7 @@ func countedJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing
 	return s, err
 }
 
-func countedRenew(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+func countedRenew(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 	named := r.Number
 	r.Number = 0
 	var s driver.Standing
@@ -167,7 +167,7 @@ func countedRenew(d *broken, ctx context.Context, r driver.Renewal) (driver.Stan
 func brokenRenewals() []breach {
 	return []breach{
 		{name: "a renewal shortens", caughtBy: "a renewal never shortens a life, and answers what it is", renew: shorteningRenewal, lines: purgedLines, join: purgedJoin},
-		{name: "a renewal answers the life that was asked for", caughtBy: "a renewal never shortens a life, and answers what it is", renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		{name: "a renewal answers the life that was asked for", caughtBy: "a renewal never shortens a life, and answers what it is", renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			s, err := d.renewAsIs(ctx, r)
 			if s.State == driver.Holding {
 				s.Life = r.Life.Hold
@@ -175,28 +175,28 @@ func brokenRenewals() []breach {
 			return s, err
 		}},
 		{name: "a renewal revives the dead", caughtBy: "a claim renewed after its expiry is gone even where nobody wanted the key", renew: revivingRenewal},
-		{name: "a renewal does not look at the number", caughtBy: "a renewal that names another stay is gone and changes nothing", renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		{name: "a renewal does not look at the number", caughtBy: "a renewal that names another stay is gone and changes nothing", renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			r.Number = 0
 			return d.renewAsIs(ctx, r)
 		}},
-		{name: "a fixed claim is renewed", caughtBy: "no renewal moves a fixed expiry", renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		{name: "a fixed claim is renewed", caughtBy: "no renewal moves a fixed expiry", renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			if r.Mode == driver.Fix {
 				r.Mode = driver.Extend
 			}
 			return d.renewAsIs(ctx, r)
 		}},
-		{name: "the life counts the grace", caughtBy: "grace is in no answered life", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "the life counts the grace", caughtBy: "grace is in no answered life", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			s, err := d.Driver.Join(ctx, j)
 			if s.State == driver.Holding {
 				s.Life += j.Life.Grace
 			}
 			return s, err
 		}},
-		{name: "a waiting claim has grace", caughtBy: "a waiting claim has no grace", renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		{name: "a waiting claim has grace", caughtBy: "a waiting claim has no grace", renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			r.Life.Wait += r.Life.Grace
 			return d.renewAsIs(ctx, r)
 		}},
-		{name: "a drop in a batch is forgotten", caughtBy: "a drop in a batch leaves and hands over", renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		{name: "a drop in a batch is forgotten", caughtBy: "a drop in a batch leaves and hands over", renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			if r.Mode == driver.Drop {
 				return driver.Standing{State: driver.Left, Number: r.Number}, nil
 			}
@@ -220,7 +220,7 @@ func brokenRenewals() []breach {
 }
 
 // shorteningRenewal believes in the life asked for last.
-func shorteningRenewal(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+func shorteningRenewal(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 	d.purge(ctx)
 	s, err := d.renewAsIs(ctx, r)
 	if k := d.of(r.ID); k != nil && r.Mode == driver.Extend && s.State == driver.Holding {
@@ -240,17 +240,17 @@ func (d *broken) purge(ctx context.Context) {
 	}
 }
 
-func purgedLines(d *broken, ctx context.Context, q driver.Query) (driver.Page, error) {
+func purgedLines(ctx context.Context, d *broken, q driver.Query) (driver.Page, error) {
 	d.purge(ctx)
 	return d.Driver.Lines(ctx, q)
 }
 
-func purgedJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func purgedJoin(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	d.purge(ctx)
 	return d.Driver.Join(ctx, j)
 }
 
-func revivingRenewal(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+func revivingRenewal(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 	s, err := d.renewAsIs(ctx, r)
 	k := d.of(r.ID)
 	if err != nil || s.State != driver.Gone || r.Mode != driver.Extend || k == nil || k.left {
@@ -269,22 +269,22 @@ func brokenLeaves() []breach {
 		{name: "a release grants without bounds", caughtBy: "a step grants at most 32 claims, and the others hold soon", leave: drainingLeave},
 		{name: "a release removes without bounds", caughtBy: "a step removes at most 64 dead claims, and nobody passes the rest", leave: drainingLeave},
 		{name: "a release grants a claim of several keys", caughtBy: "nobody else's step grants a claim of several keys", leave: drainingLeave},
-		{name: "an id is not remembered", caughtBy: "a join overtaken by its release is gone", leave: func(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+		{name: "an id is not remembered", caughtBy: "a join overtaken by its release is gone", leave: func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 			l.Unanswered = false
 			return d.Driver.Leave(ctx, l)
 		}},
-		{name: "an id is remembered only where its claim was there", caughtBy: "a join overtaken by its release is gone", leave: func(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+		{name: "an id is remembered only where its claim was there", caughtBy: "a join overtaken by its release is gone", leave: func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 			l.Unanswered = l.Unanswered && d.of(l.ID) != nil
 			return d.Driver.Leave(ctx, l)
 		}},
-		{name: "a repeated release says it was done again", caughtBy: "a repeated release is gone and harmless", leave: func(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+		{name: "a repeated release says it was done again", caughtBy: "a repeated release is gone and harmless", leave: func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 			s, err := d.Driver.Leave(ctx, l)
 			if s.State == driver.Gone && d.of(l.ID) != nil {
 				s.State = driver.Left
 			}
 			return s, err
 		}},
-		{name: "closing releases", caughtBy: "closing frees nothing", close: func(d *broken, ctx context.Context) {
+		{name: "closing releases", caughtBy: "closing frees nothing", close: func(ctx context.Context, d *broken) {
 			for _, k := range d.all() {
 				if k.d == d {
 					_, _ = d.Driver.Leave(ctx, driver.Leaving{Ref: k.claim.Ref})
@@ -294,7 +294,7 @@ func brokenLeaves() []breach {
 	}
 }
 
-func leaveByKey(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+func leaveByKey(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 	s, err := d.Driver.Leave(ctx, l)
 	if err != nil || s.State != driver.Gone {
 		return s, err
@@ -307,7 +307,7 @@ func leaveByKey(d *broken, ctx context.Context, l driver.Leaving) (driver.Standi
 }
 
 // lazyLeave is done with the next join.
-func lazyLeave(d *broken, _ context.Context, l driver.Leaving) (driver.Standing, error) {
+func lazyLeave(_ context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 	k := d.of(l.ID)
 	if k == nil {
 		return driver.Standing{State: driver.Gone, Number: l.Number}, nil
@@ -318,7 +318,7 @@ func lazyLeave(d *broken, _ context.Context, l driver.Leaving) (driver.Standing,
 	return driver.Standing{State: driver.Left, Number: l.Number}, nil
 }
 
-func flushingJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+func flushingJoin(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 	d.mu.Lock()
 	pending := d.pending
 	d.pending = nil
@@ -329,7 +329,7 @@ func flushingJoin(d *broken, ctx context.Context, j driver.Join) (driver.Standin
 	return d.Driver.Join(ctx, j)
 }
 
-func restartingLeave(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+func restartingLeave(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 	s, err := d.Driver.Leave(ctx, l)
 	if len(l.Keys) == 0 {
 		return s, err
@@ -341,7 +341,7 @@ func restartingLeave(d *broken, ctx context.Context, l driver.Leaving) (driver.S
 }
 
 // drainingLeave lets every claim that waits look at once, again and again.
-func drainingLeave(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+func drainingLeave(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 	s, err := d.Driver.Leave(ctx, l)
 	for range 4 {
 		for _, k := range d.all() {

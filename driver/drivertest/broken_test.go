@@ -19,14 +19,14 @@ type breach struct {
 	name     string // what the driver does wrong
 	caughtBy string // the case that must find it, by its name
 
-	join   func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error)
-	renew  func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error)
-	leave  func(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error)
-	lines  func(d *broken, ctx context.Context, q driver.Query) (driver.Page, error)
-	end    func(d *broken, ctx context.Context, key string, numbers []int64, force bool) ([]int64, error)
+	join   func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error)
+	renew  func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error)
+	leave  func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error)
+	lines  func(ctx context.Context, d *broken, q driver.Query) (driver.Page, error)
+	end    func(ctx context.Context, d *broken, key string, numbers []int64, force bool) ([]int64, error)
 	hear   func(s driver.Signal) (driver.Signal, bool)
 	answer func(items int, answer func(int, driver.Standing, error)) func(int, driver.Standing, error)
-	close  func(d *broken, ctx context.Context)
+	close  func(ctx context.Context, d *broken)
 }
 
 func TestABrokenDriverIsCaught(t *testing.T) {
@@ -97,7 +97,7 @@ func (d *broken) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	if d.breach.join == nil || len(j.Keys) == 0 || j.Keys[0] == "" {
 		return d.joinAsIs(ctx, j)
 	}
-	s, err := d.breach.join(d, ctx, j)
+	s, err := d.breach.join(ctx, d, j)
 	d.learn(j.Claim, s)
 	return s, err
 }
@@ -115,9 +115,11 @@ func (d *broken) Renew(ctx context.Context, items []driver.Renewal, answer func(
 	for i, r := range items {
 		renew := d.breach.renew
 		if renew == nil {
-			renew = (*broken).renewAsIs
+			renew = func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
+				return d.renewAsIs(ctx, r)
+			}
 		}
-		s, err := renew(d, ctx, r)
+		s, err := renew(ctx, d, r)
 		answer(i, s, err)
 	}
 }
@@ -137,21 +139,21 @@ func (d *broken) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 		d.mu.Unlock()
 	}
 	if d.breach.leave != nil {
-		return d.breach.leave(d, ctx, l)
+		return d.breach.leave(ctx, d, l)
 	}
 	return d.Driver.Leave(ctx, l)
 }
 
 func (d *broken) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
 	if d.breach.lines != nil {
-		return d.breach.lines(d, ctx, q)
+		return d.breach.lines(ctx, d, q)
 	}
 	return d.Driver.Lines(ctx, q)
 }
 
 func (d *broken) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
 	if d.breach.end != nil {
-		return d.breach.end(d, ctx, key, numbers, force)
+		return d.breach.end(ctx, d, key, numbers, force)
 	}
 	return d.Driver.End(ctx, key, numbers, force)
 }
@@ -170,7 +172,7 @@ func (d *broken) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.
 
 func (d *broken) Close(ctx context.Context) error {
 	if d.breach.close != nil {
-		d.breach.close(d, ctx)
+		d.breach.close(ctx, d)
 	}
 	return d.Driver.Close(ctx)
 }

@@ -191,6 +191,7 @@ func silentStore(b *bench) error {
 		end := time.Now().Add(b.tick)
 		s, err := call(ctx)
 		late := time.Since(end)
+		b.took(late)
 		stop()
 		b.check(err != nil, "%s is answered by a silent store", what)
 		b.outcome(what, s, err)

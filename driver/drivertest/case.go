@@ -29,6 +29,7 @@ func Cases() []Case {
 		{"fixing", fixing()},
 		{"grace", grace()},
 		{"death", death()},
+		{"sessions", sessions()},
 		{"stays", stays()},
 		{"leaving", leaving()},
 		{"remembering", remembering()},
@@ -48,6 +49,7 @@ func Cases() []Case {
 		{"input", input()},
 		{"keys", keys()},
 		{"concurrency", concurrency()},
+		{"model", model()},
 		{"clock", clock()},
 		{"loss", loss()},
 	} {

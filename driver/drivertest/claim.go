@@ -107,8 +107,8 @@ func (x *claim) fix(n int, want driver.State) driver.Standing {
 }
 
 // drop leaves by a renewal.
-func (x *claim) drop(want driver.State) driver.Standing {
-	return x.item("drops", driver.Renewal{Ref: x.Ref, Mode: driver.Drop}, want)
+func (x *claim) drop(want driver.State) {
+	x.item("drops", driver.Renewal{Ref: x.Ref, Mode: driver.Drop}, want)
 }
 
 // item renews with one item.
@@ -125,8 +125,8 @@ func (x *claim) leave(want driver.State) driver.Standing {
 }
 
 // giveUp takes the claim out and asks to remember its ID for n ticks.
-func (x *claim) giveUp(n int, want driver.State) driver.Standing {
-	return x.leaving(driver.Leaving{Ref: x.Ref, Unanswered: true, Remember: x.b.ticks(n)}, want)
+func (x *claim) giveUp(n int, want driver.State) {
+	x.leaving(driver.Leaving{Ref: x.Ref, Unanswered: true, Remember: x.b.ticks(n)}, want)
 }
 
 func (x *claim) leaving(l driver.Leaving, want driver.State) driver.Standing {

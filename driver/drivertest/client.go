@@ -49,7 +49,7 @@ func (c *client) close() error {
 	defer cancel()
 	err := c.ear.close()
 	if e := c.d.Close(ctx); e != nil {
-		err = errors.Join(err, fmt.Errorf("Close of client %s: %w", c.name, e))
+		err = errors.Join(err, fmt.Errorf("client %s: Close: %w", c.name, e))
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func closeEndsListen(b *bench) error {
 	select {
 	case err := <-c.ear.ended:
 		c.ear.ended <- err
-		b.check(err != nil, "Listen ended without an error")
+		b.check(errors.Is(err, driver.ErrUnavailable), "Listen cut short by Close answers %v, want ErrUnavailable", err)
 	case <-time.After(patience):
 		b.fail("Listen goes on after Close")
 	}

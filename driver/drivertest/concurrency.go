@@ -20,6 +20,7 @@ func concurrency() []Case {
 		{Name: "no writer holds beside anybody", strict: true, needs: line | shared, run: hammerReaders},
 		{Name: "claims of several keys exclude each other on every key", strict: true, needs: line | together, run: hammerSeveral},
 		{Name: "no trust overlaps another's though lives are short", strict: true, needs: line, run: hammerShortLives},
+		{Name: "a renewal and a join around the expiry never both hold", strict: true, run: renewalAgainstJoin},
 		{Name: "a counter that is read and written back loses nothing", strict: true, run: counterLosesNothing},
 	}
 }
@@ -277,6 +278,37 @@ func (t *trusts) judge() {
 		t.b.check(!q.from.Before(p.until), "#%d trusted itself for %v more when #%d began to", p.number, p.until.Sub(q.from), q.number)
 		t.b.check(q.number > p.number, "#%d held after #%d did", q.number, p.number)
 	}
+}
+
+// renewalAgainstJoin sends both at the moment of the expiry. A renewal that began before
+// it and ended after it, beside a join that took the claim for dead, made two holders.
+func renewalAgainstJoin(b *bench) error {
+	const n = 24
+	xs, ys := make([]*claim, n), make([]*claim, n)
+	c, o := b.client(), b.client()
+	for i, k := range b.keys(n) {
+		xs[i], ys[i] = c.claim(k).lives(2, 2), o.claim(k)
+	}
+	b.atOnce(n, func(i int) {
+		x, y := xs[i], ys[i]
+		x.try(holding)
+		at := time.Now().Add(x.Life.Hold - 3*time.Millisecond)
+		var kept, taken driver.Standing
+		b.atOnce(2, func(who int) {
+			time.Sleep(time.Until(at.Add(time.Duration(rand.Int64N(int64(6 * time.Millisecond))))))
+			if who == 0 {
+				a := c.renew(b.ctx, []driver.Renewal{extension(x)})[0]
+				b.check(a.err == nil, "a renewal at the expiry: %v", a.err)
+				kept = a.Standing
+				return
+			}
+			s, err := o.d.Join(b.ctx, driver.Join{Claim: y.Claim, Try: true})
+			b.check(err == nil, "a try at the expiry: %v", err)
+			taken = s
+		})
+		b.check(kept.State != holding || taken.State != holding, "both hold: renewed %+v, joined %+v", kept, taken)
+	})
+	return b.result()
 }
 
 // counterLosesNothing keeps a number outside the store. Nothing but the lock guards

@@ -25,7 +25,8 @@ func deadStaysDead(b *bench) error {
 	x.lives(2, 2).try(holding)
 	b.sleep(3)
 	y.try(holding)
-	x.renew(gone)
+	s := x.renew(gone)
+	b.check(s.Holder == y.Name && s.ExpiresIn > 0, "%q holds by now, but answered %q for %v", y.Name, s.Holder, s.ExpiresIn)
 	x.fix(5, gone)
 	y.leave(left)
 	x.renew(gone) // the key is free, and yet

@@ -1,10 +1,6 @@
 package drivertest
 
-import (
-	"slices"
-
-	"github.com/hasp-dev/hasp/driver"
-)
+import "slices"
 
 // forcing: End with force, which removes at once.
 func forcing() []Case {
@@ -18,9 +14,6 @@ func forcing() []Case {
 		{Name: "after forcing the next number is larger", needs: operator | tokens, run: numberAfterForce},
 	}
 }
-
-// joinAs is a plain Join for the store: a try where there is no line.
-func joinAs(b *bench) driver.Join { return driver.Join{Try: !b.first.d.Features().Line} }
 
 func forcedIsOut(b *bench) error {
 	h, w := b.pair(b.key())

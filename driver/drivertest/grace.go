@@ -1,5 +1,7 @@
 package drivertest
 
+import "time"
+
 // grace: what the store adds to a holder's life and answers to nobody.
 func grace() []Case {
 	return []Case{
@@ -8,6 +10,8 @@ func grace() []Case {
 		{Name: "a renewal within grace still holds", run: renewalWithinGrace},
 		{Name: "a waiting claim has no grace", needs: line, run: waiterHasNoGrace},
 		{Name: "a granted claim has grace only from its next renewal", needs: line, run: graceAfterGrant},
+		{Name: "a waiter looks again when grace is over", needs: line, run: lookAgainAfterGrace},
+		{Name: "fixing ends grace", run: fixEndsGrace},
 		{Name: "grace is listed in the rest of a life", run: graceIsListed},
 	}
 }
@@ -69,6 +73,27 @@ func graceAfterGrant(b *bench) error {
 	w.renew(gone)
 	b.sleep(4)
 	b.client().claim(h.Keys[0]).try(refused)
+	return b.result()
+}
+
+func lookAgainAfterGrace(b *bench) error {
+	h, w := b.pair(b.key())
+	mark := time.Now()
+	h.lives(2, 2).grace(3).join(holding)
+	s := w.join(waiting)
+	b.check(s.ExpiresIn >= b.ticks(5)-b.slack, "the holder expires in %v, want %v with its grace", s.ExpiresIn, b.ticks(5))
+	w.looks(s, mark, 5)
+	return b.result()
+}
+
+func fixEndsGrace(b *bench) error {
+	x, y := b.pair(b.key())
+	x.grace(20).try(holding)
+	x.fix(3, holding)
+	b.sleep(2)
+	y.try(refused)
+	b.sleep(2)
+	y.try(holding)
 	return b.result()
 }
 

@@ -22,8 +22,9 @@ func idempotence() []Case {
 	}
 }
 
-// copies sends n copies of a call at once and answers what came back.
-func (x *claim) copies(n int, call func(context.Context) (driver.Standing, error)) []driver.Standing {
+// copies sends eight copies of a call at once and answers what came back.
+func (x *claim) copies(call func(context.Context) (driver.Standing, error)) []driver.Standing {
+	const n = 8
 	var mu sync.Mutex
 	var got []driver.Standing
 	x.b.atOnce(n, func(int) {
@@ -48,7 +49,7 @@ func joinCopies(b *bench) error {
 	x := b.client().claim(b.key())
 	j := joinAs(b)
 	j.Claim = x.Claim
-	x.sameStay(x.copies(8, func(ctx context.Context) (driver.Standing, error) { return x.c.d.Join(ctx, j) }), holding)
+	x.sameStay(x.copies(func(ctx context.Context) (driver.Standing, error) { return x.c.d.Join(ctx, j) }), holding)
 	b.heldBy(x.Keys[0], x)
 	x.leave(left)
 	b.free(x.Keys...)
@@ -59,7 +60,7 @@ func waitingJoinCopies(b *bench) error {
 	h, x := b.pair(b.key())
 	h.join(holding)
 	j := driver.Join{Claim: x.Claim}
-	x.sameStay(x.copies(8, func(ctx context.Context) (driver.Standing, error) { return x.c.d.Join(ctx, j) }), waiting)
+	x.sameStay(x.copies(func(ctx context.Context) (driver.Standing, error) { return x.c.d.Join(ctx, j) }), waiting)
 	b.waitedBy(x.Keys[0], x)
 	h.leave(left)
 	x.renew(holding)
@@ -71,7 +72,7 @@ func leaveCopies(b *bench) error {
 	h.join(holding)
 	w.join(waiting)
 	v.join(waiting)
-	got := h.copies(8, func(ctx context.Context) (driver.Standing, error) {
+	got := h.copies(func(ctx context.Context) (driver.Standing, error) {
 		return h.c.d.Leave(ctx, driver.Leaving{Ref: h.Ref})
 	})
 	n := 0
@@ -93,7 +94,7 @@ func resumeCopies(b *bench) error {
 	j := joinAs(b)
 	ref := x.Ref
 	j.Claim, j.Resume = y.Claim, &ref
-	y.sameStay(y.copies(8, func(ctx context.Context) (driver.Standing, error) { return y.c.d.Join(ctx, j) }), holding)
+	y.sameStay(y.copies(func(ctx context.Context) (driver.Standing, error) { return y.c.d.Join(ctx, j) }), holding)
 	b.check(y.Number == x.Number, "the taker has number %d, the place had %d", y.Number, x.Number)
 	b.heldBy(x.Keys[0], y)
 	return b.result()

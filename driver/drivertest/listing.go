@@ -129,7 +129,7 @@ func listingShowsNoID(b *bench) error {
 	text := fmt.Sprintf("%#v", b.line(h.Keys[0]))
 	for _, x := range []*claim{h, w} {
 		id := x.ID[:]
-		for _, form := range []string{string(id), hex.EncodeToString(id), base64.StdEncoding.EncodeToString(id), base64.RawURLEncoding.EncodeToString(id), fmt.Sprint(id)} {
+		for _, form := range []string{string(id), hex.EncodeToString(id), base64.StdEncoding.EncodeToString(id), base64.RawURLEncoding.EncodeToString(id)} {
 			b.check(!strings.Contains(strings.ToLower(text), strings.ToLower(form)), "the listing shows an ID")
 		}
 	}

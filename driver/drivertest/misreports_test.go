@@ -2,6 +2,7 @@ package drivertest_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,23 +13,23 @@ import (
 func brokenEnds() []breach {
 	return []breach{
 		{name: "forcing repeated hits the next holder", caughtBy: "forcing repeated does not hit the next holder", end: forceByKey},
-		{name: "revoking removes at once", caughtBy: "the next holds when a revoked holder leaves, not before", end: func(d *broken, ctx context.Context, key string, numbers []int64, _ bool) ([]int64, error) {
+		{name: "revoking removes at once", caughtBy: "the next holds when a revoked holder leaves, not before", end: func(ctx context.Context, d *broken, key string, numbers []int64, _ bool) ([]int64, error) {
 			return d.Driver.End(ctx, key, numbers, true)
 		}},
-		{name: "revoking does nothing", caughtBy: "a revoked holder can renew no more, and is told why", end: func(d *broken, ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
+		{name: "revoking does nothing", caughtBy: "a revoked holder can renew no more, and is told why", end: func(ctx context.Context, d *broken, key string, numbers []int64, force bool) ([]int64, error) {
 			if force {
 				return d.Driver.End(ctx, key, numbers, true)
 			}
 			return numbers, nil
 		}},
-		{name: "ending answers what was asked for, not what was found", caughtBy: "a revoking repeated late does not hit the next holder", end: func(d *broken, ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
+		{name: "ending answers what was asked for, not what was found", caughtBy: "a revoking repeated late does not hit the next holder", end: func(ctx context.Context, d *broken, key string, numbers []int64, force bool) ([]int64, error) {
 			_, err := d.Driver.End(ctx, key, numbers, force)
 			return numbers, err
 		}},
 	}
 }
 
-func forceByKey(d *broken, ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
+func forceByKey(ctx context.Context, d *broken, key string, numbers []int64, force bool) ([]int64, error) {
 	found, err := d.Driver.End(ctx, key, numbers, force)
 	if k := d.holder(ctx, d, key); force && len(numbers) > 0 && len(found) == 0 && k != nil {
 		return d.Driver.End(ctx, key, []int64{k.standing.Number}, true)
@@ -40,12 +41,12 @@ func forceByKey(d *broken, ctx context.Context, key string, numbers []int64, for
 func misreporting(name, caughtBy string, wrong func(s *driver.Standing)) breach {
 	return breach{
 		name: name, caughtBy: caughtBy,
-		join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			s, err := d.Driver.Join(ctx, j)
 			wrong(&s)
 			return s, err
 		},
-		renew: func(d *broken, ctx context.Context, r driver.Renewal) (driver.Standing, error) {
+		renew: func(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 			s, err := d.renewAsIs(ctx, r)
 			wrong(&s)
 			return s, err
@@ -66,14 +67,14 @@ func brokenAnswers() []breach {
 				s.Number = 0
 			}
 		}),
-		{name: "a failure comes with a standing", caughtBy: "a call whose context has ended returns at once", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "a failure comes with a standing", caughtBy: "a call whose context has ended returns at once", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			s, err := d.Driver.Join(ctx, j)
 			if err != nil {
 				s.State = driver.Waiting
 			}
 			return s, err
 		}},
-		{name: "a failure that says nothing was done", caughtBy: "calls after closing find the store unavailable", leave: func(d *broken, ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+		{name: "a failure that says nothing was done", caughtBy: "calls after closing find the store unavailable", leave: func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 			s, err := d.Driver.Leave(ctx, l)
 			if errors.Is(err, driver.ErrUnavailable) {
 				err = fmt.Errorf("%w: %s", driver.ErrRefused, err)
@@ -106,14 +107,14 @@ func brokenListings() []breach {
 	return []breach{
 		{name: "the dead are listed", caughtBy: "the dead are not listed", lines: linesWithDead},
 		{name: "a listing shows ids", caughtBy: "a listing shows no id", lines: linesWithIDs},
-		{name: "a page loses its last line", caughtBy: "pages of every size give the same lines", lines: func(d *broken, ctx context.Context, q driver.Query) (driver.Page, error) {
+		{name: "a page loses its last line", caughtBy: "pages of every size give the same lines", lines: func(ctx context.Context, d *broken, q driver.Query) (driver.Page, error) {
 			p, err := d.Driver.Lines(ctx, q)
 			if p.Next != "" {
 				p.Lines = p.Lines[:len(p.Lines)-1]
 			}
 			return p, err
 		}},
-		{name: "listing renews", caughtBy: "listing changes nothing", lines: func(d *broken, ctx context.Context, q driver.Query) (driver.Page, error) {
+		{name: "listing renews", caughtBy: "listing changes nothing", lines: func(ctx context.Context, d *broken, q driver.Query) (driver.Page, error) {
 			for _, k := range d.all() {
 				if !k.left {
 					k.renewKnown(ctx, k.claim.Life)
@@ -121,14 +122,14 @@ func brokenListings() []breach {
 			}
 			return d.Driver.Lines(ctx, q)
 		}},
-		{name: "keys are compared without their case", caughtBy: "keys that look alike are different", join: func(d *broken, ctx context.Context, j driver.Join) (driver.Standing, error) {
+		{name: "keys are compared without their case", caughtBy: "keys that look alike are different", join: func(ctx context.Context, d *broken, j driver.Join) (driver.Standing, error) {
 			j.Keys = []string{strings.ToLower(j.Keys[0])}
 			return d.Driver.Join(ctx, j)
 		}},
 	}
 }
 
-func linesWithDead(d *broken, ctx context.Context, q driver.Query) (driver.Page, error) {
+func linesWithDead(ctx context.Context, d *broken, q driver.Query) (driver.Page, error) {
 	p, err := d.Driver.Lines(ctx, q)
 	if err != nil || q.Key == "" {
 		return p, err
@@ -146,13 +147,13 @@ func linesWithDead(d *broken, ctx context.Context, q driver.Query) (driver.Page,
 	return p, nil
 }
 
-func linesWithIDs(d *broken, ctx context.Context, q driver.Query) (driver.Page, error) {
+func linesWithIDs(ctx context.Context, d *broken, q driver.Query) (driver.Page, error) {
 	p, err := d.Driver.Lines(ctx, q)
 	for _, l := range p.Lines {
 		for i := range l.Holders {
 			for _, k := range d.all() {
 				if k.standing.Number == l.Holders[i].Number {
-					l.Holders[i].Name = fmt.Sprintf("%x", k.claim.ID[:])
+					l.Holders[i].Name = hex.EncodeToString(k.claim.ID[:])
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -81,12 +80,15 @@ func (b *bench) operates() bool {
 	return !errors.Is(err, driver.ErrUnsupported)
 }
 
+// joinAs is a plain Join for the store: a try where there is no line.
+func joinAs(b *bench) driver.Join { return driver.Join{Try: !b.first.d.Features().Line} }
+
 // A store without a line takes a claim only as a try, and keeps nothing of others.
 func withoutLine(b *bench) error {
 	k, x := b.key(), b.client()
 	j := driver.Join{Claim: x.claim(k).Claim}
 	if _, err := x.d.Join(b.ctx, j); !errors.Is(err, driver.ErrUnsupported) {
-		return fmt.Errorf("Join without Try, though Features.Line is false: %v, want ErrUnsupported", err)
+		b.fail("Join without Try, though Features.Line is false: %v, want ErrUnsupported", err)
 	}
 	b.client().claim(k).try(holding)
 	return b.result()
@@ -96,7 +98,7 @@ func withoutShares(b *bench) error {
 	k, x := b.key(), b.client()
 	j := driver.Join{Claim: x.claim(k).weighs(1, 2).Claim, Try: true}
 	if _, err := x.d.Join(b.ctx, j); !errors.Is(err, driver.ErrUnsupported) {
-		return fmt.Errorf("Join with capacity 2, though Features.Shared is false: %v, want ErrUnsupported", err)
+		b.fail("Join with capacity 2, though Features.Shared is false: %v, want ErrUnsupported", err)
 	}
 	b.client().claim(k).try(holding)
 	return b.result()
@@ -106,7 +108,7 @@ func withoutTogether(b *bench) error {
 	pair, x := b.keys(2), b.client()
 	j := driver.Join{Claim: x.claim(pair...).Claim, Try: true}
 	if _, err := x.d.Join(b.ctx, j); !errors.Is(err, driver.ErrUnsupported) {
-		return fmt.Errorf("Join with two keys that one step cannot hold: %v, want ErrUnsupported", err)
+		b.fail("Join with two keys that one step cannot hold: %v, want ErrUnsupported", err)
 	}
 	b.client().claim(pair[0]).try(holding)
 	b.client().claim(pair[1]).try(holding)
@@ -143,7 +145,7 @@ func withoutOperator(b *bench) error {
 	x := b.client().claim(b.key())
 	x.try(holding)
 	if _, err := op.End(b.ctx, x.Keys[0], []int64{x.Number}, true); !errors.Is(err, driver.ErrUnsupported) {
-		return fmt.Errorf("End: %v, want ErrUnsupported", err)
+		b.fail("End: %v, want ErrUnsupported", err)
 	}
 	x.renew(holding)
 	return b.result()

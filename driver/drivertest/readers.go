@@ -4,6 +4,7 @@ package drivertest
 func readers() []Case {
 	return []Case{
 		{Name: "readers share, and a writer waits for all of them", needs: line | shared, run: writerWaitsForAll},
+		{Name: "a reader behind a reader is nobody who waits", needs: line | shared, run: readerIsNotBehind},
 		{Name: "a reader waits behind a waiting writer", needs: line | shared, run: readerBehindWriter},
 		{Name: "the readers behind a writer that gives up hold at once", needs: line | shared, run: writerGivesUp},
 		{Name: "the readers behind a writer that dies hold at once", needs: line | shared, run: writerDies},
@@ -27,6 +28,17 @@ func writerWaitsForAll(b *bench) error {
 	rs[2].leave(left)
 	w.renew(holding)
 	b.heldBy(k, w)
+	return b.result()
+}
+
+func readerIsNotBehind(b *bench) error {
+	r, s, w := b.trio(b.key())
+	r.reads().join(holding)
+	s.reads().join(holding)
+	b.check(!r.renew(holding).Behind, "both hold, but Behind is set")
+	w.writes().join(waiting)
+	b.check(r.renew(holding).Behind, "a writer waits, but Behind is not set")
+	b.check(s.renew(holding).Behind, "a writer waits, but Behind is not set")
 	return b.result()
 }
 

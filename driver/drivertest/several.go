@@ -14,6 +14,7 @@ func several() []Case {
 		{Name: "claims that cross are served one after the other", needs: line | together, run: crossingClaims},
 		{Name: "Ahead is that of the longest line", needs: line | together, run: aheadInLongest},
 		{Name: "the number of a claim is above the last of each of its lines", needs: together | tokens, run: numberAboveEach},
+		{Name: "a holder is told of who waits behind in any of its lines", needs: line | together, run: behindInAnyLine},
 		{Name: "as many keys work as the features say", needs: together, run: mostKeys},
 	}
 }
@@ -159,6 +160,20 @@ func numberAboveEach(b *bench) error {
 		y := b.client().claim(k)
 		y.try(holding)
 		b.check(y.Number > x.Number, "the number %d follows %d", y.Number, x.Number)
+	}
+	return b.result()
+}
+
+func behindInAnyLine(b *bench) error {
+	ks := b.keys(3)
+	x := b.client().claim(ks...)
+	x.join(holding)
+	for _, k := range ks {
+		w := b.client().claim(k)
+		w.join(waiting)
+		b.check(x.renew(holding).Behind, "somebody waits for %q, but Behind is not set", k)
+		w.leave(left)
+		b.check(!x.renew(holding).Behind, "nobody waits any more, but Behind is set")
 	}
 	return b.result()
 }

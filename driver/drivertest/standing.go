@@ -47,13 +47,14 @@ func told(s driver.Standing, err error) string {
 	if s.Ahead > 0 || s.Holder != "" {
 		text += fmt.Sprintf(" ahead %d holder %q for %v", s.Ahead, s.Holder, s.ExpiresIn.Round(time.Millisecond))
 	}
-	for _, f := range []struct {
-		set  bool
-		word string
-	}{{s.More, " more"}, {s.Behind, " behind"}, {s.Revoked, " revoked"}} {
-		if f.set {
-			text += f.word
-		}
+	if s.More {
+		text += " more"
+	}
+	if s.Behind {
+		text += " behind"
+	}
+	if s.Revoked {
+		text += " revoked"
 	}
 	return text
 }
