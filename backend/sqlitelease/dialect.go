@@ -35,12 +35,13 @@ func dialect(w *witness) sqllease.Dialect {
 			}
 			return `"` + name + `"`
 		},
-		Grain:    time.Millisecond,
-		Writers:  1,
-		PollMin:  2 * time.Millisecond,
-		PollMax:  50 * time.Millisecond,
-		Classify: classify,
-		Inspect:  inspect,
+		Grain:      time.Millisecond,
+		Writers:    1,
+		SweepAfter: 30 * time.Second,
+		PollMin:    2 * time.Millisecond,
+		PollMax:    50 * time.Millisecond,
+		Classify:   classify,
+		Inspect:    inspect,
 	}
 	if w != nil {
 		d.Witness = w

@@ -22,7 +22,9 @@ type Dialect struct {
 	Grain time.Duration
 	// Writers is how many write transactions of one client gain from running at once.
 	Writers int
-	// Poll is the shortest and the longest pause between two looks while a claim waits.
+	// SweepAfter is how long after a line was made the client looks for what has served.
+	SweepAfter time.Duration
+	// PollMin and PollMax are the shortest and the longest pause between two looks while a claim waits.
 	PollMin, PollMax time.Duration
 	// Classify says what an error of the database means.
 	Classify func(error) Fault

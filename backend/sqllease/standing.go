@@ -89,7 +89,7 @@ func (s *step) before(l *line, number int64) (ahead, error) {
 	return a, nil
 }
 
-// holder names the first claim in the way.
+// holder names the first holder of a line, if there is one beside the claim itself.
 func (s *step) holder(st *driver.Standing, key string, self driver.ID) error {
 	if st.Holder != "" || st.ExpiresIn > 0 {
 		return nil
@@ -99,7 +99,7 @@ func (s *step) holder(st *driver.Standing, key string, self driver.ID) error {
 		return err
 	}
 	for _, c := range head {
-		if c.id != self && c.expiresAt > s.now {
+		if c.id != self && !c.waiting && c.expiresAt > s.now {
 			st.Holder, st.ExpiresIn = c.name, duration(c.expiresAt-s.now)
 			return nil
 		}

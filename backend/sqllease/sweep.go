@@ -14,8 +14,6 @@ const (
 	sweepStep = 4
 	// sweepBatch is how many due lines the janitor looks at in one transaction.
 	sweepBatch = 64
-	// sweepPause is how long after a line was made the janitor comes.
-	sweepPause = 30 * time.Second
 	// lineRecheck is when a line that is in use is looked at again.
 	lineRecheck = time.Minute
 )
@@ -100,7 +98,7 @@ func (j *janitor) expect(d *Driver) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.timer == nil && !j.stopped {
-		j.timer = time.AfterFunc(sweepPause, func() { j.come(d) })
+		j.timer = time.AfterFunc(d.dialect.SweepAfter, func() { j.come(d) })
 	}
 }
 
