@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 )
 
@@ -21,8 +19,8 @@ are in a SQLite file of yours, which excludes on this machine only.`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return errors.Join(cmd.Usage(), usagef("a command is missing; hasp help lists them"))
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("a command is missing; hasp help lists them")
 		},
 	}
 	root.SetOut(a.Out)

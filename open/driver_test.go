@@ -1,3 +1,0 @@
-package open_test
-
-import _ "modernc.org/sqlite"

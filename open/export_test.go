@@ -1,0 +1,4 @@
+package open
+
+// SQLiteDriver chooses among registered drivers.
+func SQLiteDriver(registered []string) (string, error) { return sqliteDriver(registered) }
