@@ -223,9 +223,9 @@ func brokenRenewals() []breach {
 func shorteningRenewal(ctx context.Context, d *broken, r driver.Renewal) (driver.Standing, error) {
 	d.purge(ctx)
 	s, err := d.renewAsIs(ctx, r)
-	if k := d.of(r.ID); k != nil && r.Mode == driver.Extend && s.State == driver.Holding {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k := d.known[r.ID]; k != nil && r.Mode == driver.Extend && s.State == driver.Holding {
 		k.until = time.Now().Add(r.Life.Hold + r.Life.Grace)
 	}
 	return s, err

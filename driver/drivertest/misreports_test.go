@@ -77,7 +77,7 @@ func brokenAnswers() []breach {
 		{name: "a failure that says nothing was done", caughtBy: "calls after closing find the store unavailable", leave: func(ctx context.Context, d *broken, l driver.Leaving) (driver.Standing, error) {
 			s, err := d.Driver.Leave(ctx, l)
 			if errors.Is(err, driver.ErrUnavailable) {
-				err = fmt.Errorf("%w: %s", driver.ErrRefused, err)
+				err = fmt.Errorf("%w: %w", driver.ErrRefused, err)
 			}
 			return s, err
 		}},

@@ -282,7 +282,7 @@ func (p *picture) renew(f *figure) {
 		f.extend()
 	}
 	if want := p.state(f); want == gone || p.r.IntN(2) == 0 {
-		p.compare(f, f.claim.renew(want))
+		p.compare(f, f.renew(want))
 	} else {
 		p.compare(f, f.enter(driver.Join{Try: p.r.IntN(2) == 0, MaxLine: 1}, want))
 	}
@@ -303,7 +303,7 @@ func (p *picture) leave(f *figure) {
 	case 1:
 		f.giveUp(1000, want)
 	default:
-		f.claim.leave(want)
+		f.leave(want)
 	}
 }
 
@@ -366,10 +366,10 @@ func (p *picture) late() {
 	p.begin()
 	switch p.r.IntN(3) {
 	case 0:
-		f.claim.renew(gone)
+		f.renew(gone)
 	case 1:
-		f.claim.leave(gone)
+		f.leave(gone)
 	default:
-		f.claim.fix(3, gone)
+		f.fix(3, gone)
 	}
 }
