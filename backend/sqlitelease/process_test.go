@@ -57,10 +57,7 @@ func child(mode, path string) error {
 		_, err = c.Mutex("key").Lock(ctx)
 	case "wait":
 		go c.Mutex("key").Lock(ctx) //nolint:errcheck // it waits until the process ends
-		for d.LockFile() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(50 * time.Millisecond) // it is in line by now
+		err = inLine(ctx, c, 1)
 	case "keep":
 		var lease *hasp.Lease
 		if lease, err = c.Mutex("key").Lock(ctx); err == nil {
@@ -87,6 +84,17 @@ func child(mode, path string) error {
 	fmt.Println("ready")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
+}
+
+// inLine returns when n claims wait for the key.
+func inLine(ctx context.Context, c *hasp.Client, n int) error {
+	for {
+		line, err := c.Inspect(ctx, "key")
+		if err != nil || line.Waiting == n {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // passFile starts a process that inherits the lock file and outlives this one. It lives

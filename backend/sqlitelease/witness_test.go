@@ -56,7 +56,9 @@ func TestAKilledHolderIsPassedWithinASecond(t *testing.T) {
 		}
 		waits <- time.Now()
 	}()
-	time.Sleep(300 * time.Millisecond)
+	if err := inLine(t.Context(), c, 1); err != nil {
+		t.Fatal(err)
+	}
 	p.kill(t)
 	killed := time.Now()
 	if took := (<-waits).Sub(killed); took > time.Second {

@@ -96,7 +96,7 @@ func (s *step) giveUp(l driver.Leaving, before []claim) error {
 	}.args()...); err != nil {
 		return err
 	}
-	if !line.sweepAt.Valid || line.sweepAt.Int64 <= s.now {
+	if !line.sweepAt.Valid {
 		if err := s.save(line, until+micros(minKeep), 0); err != nil {
 			return err
 		}
