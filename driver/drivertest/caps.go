@@ -65,7 +65,7 @@ func removalsAreCapped(b *bench) error {
 	b.dying(k, 2*mostRemovals+2)
 	w.join(waiting)
 	b.check(w.Number > 0 && len(b.line(k).Waiters) == 100, "some died too early")
-	b.sleep(9)
+	b.sleep(13)
 	b.waitedBy(k, w)
 	h.leave(left)
 	s := w.renew(waiting)
@@ -75,16 +75,16 @@ func removalsAreCapped(b *bench) error {
 	return b.result()
 }
 
-// dying is a crowd of waiters that live eight ticks.
+// dying is a crowd of waiters that live twelve ticks.
 func (b *bench) dying(key string, n int) {
 	begin := time.Now()
 	c := b.client()
 	b.atOnce(8, func(i int) {
 		for range n/8 + 1 {
-			c.claim(key).lives(200, 8).join(waiting)
+			c.claim(key).lives(200, 12).join(waiting)
 		}
 	})
-	b.took(time.Since(begin) - b.ticks(6))
+	b.took(time.Since(begin) - b.ticks(10))
 }
 
 func tryBehindManyDead(b *bench) error {
@@ -92,7 +92,7 @@ func tryBehindManyDead(b *bench) error {
 	h, x := c.claim(k), c.claim(k)
 	h.join(holding)
 	b.dying(k, 2*mostRemovals+2)
-	b.sleep(9)
+	b.sleep(13)
 	h.leave(left)
 	for range 5 {
 		s, err := c.d.Join(b.ctx, driver.Join{Claim: x.Claim, Try: true})
