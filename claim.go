@@ -61,7 +61,7 @@ type claim struct {
 	joins    int           // Joins whose answer is missing
 	standing driver.Standing
 	answered time.Time     // when the store last answered
-	asked    time.Time     // send time of the last answered call
+	asked    uint64        // ordinal of the latest call that was answered
 	next     time.Time     // when the next renewal is to be sent
 	failures int           // renewals that failed, in a row
 	failure  error         // of the last of them
@@ -97,9 +97,7 @@ func (c *claim) begin(now time.Time) sending {
 // take takes in an answer; c.mu is held.
 func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.answered, c.failures, c.failure = now, 0, nil
-	if call.at.After(c.asked) {
-		c.asked = call.at
-	}
+	c.asked = max(c.asked, call.ordinal)
 	c.standing = a
 	c.stay = c.stay.answered(call, a, c.sent)
 	c.learn(now)
@@ -340,7 +338,7 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 		c.settle(now)
 		return
 	}
-	if job.call.at.After(c.asked) || c.stay.phase == told {
+	if job.call.ordinal > c.asked || c.stay.phase == told {
 		c.plan(job.call, a, now)
 	}
 	if a.State == driver.Holding {
