@@ -1,0 +1,23 @@
+package hasp
+
+import "time"
+
+// SetAsleep makes the client take f for the time the machine has been suspended since
+// it booted. It must be called before the client's first use.
+func SetAsleep(c *Client, f func() time.Duration) {
+	c.e.clk.asleep, c.e.clk.base = f, f()
+}
+
+// KnownClaims answers how many claims the client knows.
+func KnownClaims(c *Client) int {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return len(c.e.claims)
+}
+
+// Parts answers how many contexts and nested leases hang on a lease.
+func Parts(l *Lease) int {
+	l.claim.mu.Lock()
+	defer l.claim.mu.Unlock()
+	return len(l.parts)
+}
