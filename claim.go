@@ -197,7 +197,7 @@ func (c *claim) settle(now time.Time) {
 // listed as long as it can live: that signal would find it unknown, and it would be
 // left (P10). c.mu is held.
 func (c *claim) rest(now time.Time) {
-	if c.quiet || now.After(c.giveUpBy) {
+	if c.quiet || !now.Before(c.giveUpBy) {
 		c.e.renewals.remove(c)
 		c.e.unlist(c)
 		return
