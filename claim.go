@@ -358,7 +358,7 @@ func (c *claim) tell(kind EventKind, took time.Duration, err error) {
 func (c *claim) dropped(now time.Time, a driver.Standing, err error) {
 	if err != nil {
 		c.failures++
-		c.next = now.Add(retryPause(c.ttl, c.failures))
+		c.next = now.Add(min(retryPause(c.ttl, c.failures), callLimit)) // others wait for it, however long the TTL is
 		c.settle(now)
 		return
 	}
