@@ -117,8 +117,7 @@ func (c *claim) learn(now time.Time) {
 	case holding:
 		if c.since.IsZero() {
 			c.since = now
-			// held at once, or in several lines: nobody else has granted it
-			c.quiet = c.quiet || c.sent == 1 || len(c.want.keys.full) > 1
+			c.quiet = c.sent == 1 // held at once: no step of another has granted it
 		}
 	case waiting, over:
 	}
@@ -137,11 +136,6 @@ func (c *claim) signal(s driver.Signal) {
 	switch s.Kind {
 	case driver.Granted:
 		c.stay = c.stay.granted(s.Number, c.sent)
-		c.quiet = c.quiet || s.Number == c.stay.number
-		if c.fate == parked {
-			c.rest(now)
-			return
-		}
 	case driver.Ended:
 		c.stay = c.stay.ended(s.Number, s.Revoked)
 	case driver.Turn:
@@ -193,9 +187,9 @@ func (c *claim) settle(now time.Time) {
 	}
 }
 
-// rest lets a parked or lost claim lie. One whose grant a signal may still tell stays
-// listed as long as it can live: that signal would find it unknown, and it would be
-// left (P10). c.mu is held.
+// rest lets a parked or lost claim lie. One whose grant a signal may tell, perhaps once
+// more, stays listed as long as it can live: that signal would find it unknown, and it
+// would be left (P10). c.mu is held.
 func (c *claim) rest(now time.Time) {
 	if c.quiet || !now.Before(c.giveUpBy) {
 		c.e.renewals.remove(c)

@@ -115,13 +115,18 @@ func (l *Lease) beginPark(d time.Duration) error {
 }
 
 // persistRenewal sends one renewal for a caller, until it is answered; with takes in
-// the answer under the claim's lock.
+// the answer under the claim's lock. It extends no lease that has ended meanwhile, and
+// then answers nothing.
 func (c *claim) persistRenewal(
 	ctx context.Context, mode driver.Mode, life driver.Life, with func(sending, driver.Standing),
 ) (driver.Standing, error) {
 	var answer driver.Standing
 	err := c.e.persist(ctx, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
 		c.mu.Lock()
+		if mode == driver.Extend && (c.fate != owned || c.stay.phase == over) {
+			c.mu.Unlock()
+			return nil
+		}
 		call := c.begin(c.e.clk.now())
 		item := driver.Renewal{Ref: c.ref(), Mode: mode, Life: life}
 		c.mu.Unlock()
