@@ -21,14 +21,20 @@ func sessions() []Case {
 }
 
 // beside makes a claim that its client goes on renewing, and answers how to let n
-// ticks pass with it.
+// ticks pass with it. They count from the first call on.
 func (c *client) beside() func(n int) {
 	b := c.b
 	x := c.claim(b.key()).lives(3, 3)
 	x.try(holding)
+	var mark time.Time
+	passed := 0
 	return func(n int) {
+		if passed == 0 {
+			mark = time.Now()
+		}
 		for range n {
-			b.sleep(1)
+			passed++
+			b.until(mark, passed)
 			x.renew(holding)
 		}
 	}

@@ -120,8 +120,9 @@ func (s Suite) examine(t *testing.T, c Case) finding {
 	return f
 }
 
-// patient runs a case and runs it again if it failed while calls or sleeps took
-// longer than its times allow. Cases about concurrency are not run again.
+// patient runs a case and, if it failed while calls and sleeps took longer than its
+// times allow, runs it again with ticks of twice the length. Cases whose verdict does
+// not rest on time are not run again.
 func (s Suite) patient(c Case) finding {
 	const tries = 4
 	var f finding
@@ -133,6 +134,7 @@ func (s Suite) patient(c Case) finding {
 			return f
 		}
 		f.slow = append(f.slow, err)
+		s.Tick *= 2
 	}
 }
 
@@ -160,7 +162,7 @@ func (s Suite) once(c Case) (err error, lagged bool) {
 func report(t *testing.T, f finding) {
 	t.Helper()
 	for _, err := range f.slow {
-		t.Logf("tried again, the machine was too slow: %v", err)
+		t.Logf("tried again with longer ticks, calls took too long: %v", err)
 	}
 	var skip *skipError
 	switch {
