@@ -99,6 +99,7 @@ func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.answered, c.failures, c.failure = now, 0, nil
 	c.asked = max(c.asked, call.ordinal)
 	c.standing = a
+	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding // no step of another has granted it
 	c.stay = c.stay.answered(call, a, c.sent)
 	c.learn(now)
 }
@@ -117,7 +118,6 @@ func (c *claim) learn(now time.Time) {
 	case holding:
 		if c.since.IsZero() {
 			c.since = now
-			c.quiet = c.sent == 1 // held at once: no step of another has granted it
 		}
 	case waiting, over:
 	}
@@ -170,7 +170,7 @@ func (c *claim) settle(now time.Time) {
 			}
 		}
 		if c.renewable() {
-			c.schedule(c.next)
+			c.schedule(c.dueWanted(now))
 		}
 	case owned:
 		if c.stay.phase == over {
@@ -201,6 +201,15 @@ func (c *claim) rest(now time.Time) {
 
 func (c *claim) schedule(at time.Time) {
 	c.e.renewals.schedule(c, at, interval(min(c.ttl, max(c.stay.life, minTTL)))/4)
+}
+
+// dueWanted is the sooner of the next renewal and the moment at which a store that does
+// not answer counts as silent.
+func (c *claim) dueWanted(now time.Time) time.Time {
+	if silent := c.answered.Add(answerLimit); silent.After(now) && silent.Before(c.next) {
+		return silent
+	}
+	return c.next
 }
 
 // dueOwned is the sooner of the next renewal, if there is to be one, and the end of
@@ -260,10 +269,11 @@ func (c *claim) tick(now time.Time) (errand, bool) {
 
 func (c *claim) tickWanted(now time.Time) (errand, bool) {
 	if now.Sub(c.answered) >= answerLimit && c.wake != nil {
-		select { // the call finds that the store is silent
+		select { // the call finds that the store is silent, and gives the claim up
 		case c.wake <- struct{}{}:
 		default:
 		}
+		return errand{}, false
 	}
 	if !c.renewable() {
 		return errand{}, false
@@ -303,6 +313,8 @@ func (c *claim) errand(now time.Time, mode driver.Mode) errand {
 	switch {
 	case c.fate == owned && c.stay.until.Before(c.next):
 		c.schedule(c.stay.until)
+	case c.fate == wanted:
+		c.schedule(c.dueWanted(now))
 	default:
 		c.schedule(c.next)
 	}
