@@ -66,6 +66,7 @@ type wire struct {
 	deliver func(driver.Signal)
 	sift    func(driver.Signal) bool // false holds a signal back
 	kept    []driver.Signal
+	seen    func(driver.Join) // is shown every Join
 }
 
 func newWire(d *memlease.Driver) *wire {
@@ -215,6 +216,9 @@ func (w *wire) Check(ctx context.Context) error {
 
 // Join implements driver.Driver.
 func (w *wire) Join(ctx context.Context, j driver.Join) (s driver.Standing, err error) {
+	if w.seen != nil {
+		w.seen(j)
+	}
 	err = w.pass(ctx, join, j.Keys, func() (err error) {
 		s, err = w.Driver.Join(ctx, j)
 		return err
