@@ -245,7 +245,9 @@ func (b *bench) line(key string) driver.Line {
 	if b.failed() {
 		return driver.Line{}
 	}
+	begin := time.Now()
 	p, err := b.first.d.Lines(b.ctx, driver.Query{Key: key})
+	b.took(time.Since(begin))
 	if err != nil {
 		b.fail("Lines of one key: %w", err)
 		return driver.Line{}

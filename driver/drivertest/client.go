@@ -105,7 +105,9 @@ func (c *client) endNumbers(key string, force bool, numbers ...int64) []int64 {
 	if c.b.failed() {
 		return nil
 	}
+	begin := time.Now()
 	found, err := c.d.(driver.Operator).End(c.b.ctx, key, numbers, force)
+	c.b.took(time.Since(begin))
 	c.b.note("%s ends %d of %q, force %v: found %d, %v", c.name, numbers, key, force, found, err)
 	if err != nil {
 		c.b.fail("End: %w", err)

@@ -17,6 +17,7 @@ func input() []Case {
 		{Name: "a join with a name too long or a negative limit is invalid", run: badJoins},
 		{Name: "a join that first leaves with a claim of bad keys is invalid", run: badReferences},
 		{Name: "a renewal that cannot be right is invalid", run: badRenewals},
+		{Name: "a key that no store need take is kept as it is or invalid", run: strangeKeys},
 		{Name: "a release or an end without keys is invalid", run: badLeaves},
 	}
 }
@@ -135,5 +136,29 @@ func badLeaves(b *bench) error {
 		b.check(errors.Is(err, driver.ErrInvalid), "%s: %v, want ErrInvalid", what, err)
 	}
 	x.renew(holding)
+	return b.result()
+}
+
+// hasp sends no such keys; a driver that meets one must not take it for another.
+func strangeKeys(b *bench) error {
+	fill := func(n int) string { return b.space + strings.Repeat("k", n-len(b.space)) }
+	for strange, other := range map[string]string{
+		b.space + "a\x00":  b.space + "a",
+		b.space + "b\x00b": b.space + "b",
+		b.space + "c\xff":  b.space + "c",
+		b.space + "d\xc3":  b.space + "d\ufffd",
+		fill(513):          fill(512),
+		fill(5000):         fill(255),
+	} {
+		x := b.client().claim(strange)
+		_, err := x.c.d.Join(b.ctx, driver.Join{Claim: x.Claim, Try: true})
+		if err != nil {
+			b.check(errors.Is(err, driver.ErrInvalid), "a key of %d bytes, %.60q: %v, want an answer or ErrInvalid", len(strange), strange, err)
+		} else {
+			b.client().claim(strange).try(refused)
+			x.renew(holding)
+		}
+		b.client().claim(other).try(holding)
+	}
 	return b.result()
 }

@@ -12,6 +12,7 @@ func renewal() []Case {
 		{Name: "being granted changes no expiry", needs: line, run: grantChangesNoExpiry},
 		{Name: "the renewal after the grant gives the full life", needs: line, run: renewalAfterGrant},
 		{Name: "a renewal grants where others have died", needs: line, run: renewalGrants},
+		{Name: "the life answered with a grant is kept", needs: line, run: grantedLifeIsKept},
 		{Name: "a renewal of a claim never seen is gone", run: unknownIsGone},
 		{Name: "a renewal that names another stay is gone and changes nothing", run: otherStayIsGone},
 		{Name: "a renewal that names no stay goes by the id", run: renewalByID},
@@ -112,6 +113,22 @@ func renewalGrants(b *bench) error {
 	s := w.renew(holding)
 	b.check(s.Number == n && s.Ahead == 0, "stay %d now holds, but the answer is %+v", n, s)
 	h.renew(gone)
+	w.renew(holding)
+	return b.result()
+}
+
+// The renewal itself finds the grant. Which life it brings is the store's choice; what
+// it answers must be true.
+func grantedLifeIsKept(b *bench) error {
+	h, w, v := b.trio(b.key())
+	h.lives(2, 2).join(holding)
+	w.lives(8, 4).join(waiting)
+	v.join(waiting)
+	b.sleep(3)
+	n := int(w.renew(holding).Life / b.tick)
+	b.check(n >= 3 && n <= 8, "a life of %d ticks, asked for 4 or 8", n)
+	b.sleep(min(n, 8) - 1)
+	v.renew(waiting)
 	w.renew(holding)
 	return b.result()
 }
