@@ -22,7 +22,8 @@
 //
 // Handing over must not change an expiry: a claim granted by somebody else's step
 // keeps the expiry of its last waiting renewal (its Grace, too, counts only from
-// its next renewal). A claim that stands in several lines is never granted by
+// its next renewal). A claim that comes to hold by a step of its own gets the life of
+// a holding claim in that step. A claim that stands in several lines is never granted by
 // somebody else's step. When it comes to fit in one of its lines its client gets
 // [Turn], and the claim's own next step grants it if it fits in all of them.
 //
@@ -38,6 +39,11 @@
 // store did nothing. Any other error, [ErrUnavailable] among them, says that the
 // outcome is unknown: the step may have been done, or may still be. A driver never
 // answers a failure with a Standing, and never a Standing with a failure.
+//
+// What cannot be right is ErrInvalid, before anything is sent: keys that are missing,
+// empty, unsorted, given twice or more than 64; a weight outside 1 to the capacity, or
+// a capacity above 2^30; a life, limit or name out of range; a mode that is none. A
+// store without lines answers ErrUnsupported to a Join that is no Try.
 //
 // Durations are lives by the store's clock; no client time is ever sent to a store.
 package driver
@@ -68,7 +74,8 @@ type Driver interface {
 	// Number: same number, weights and place; the new ID, name, index, life and
 	// session, with its expiry set anew and no longer fixed. Repeated with the same
 	// new ID it must answer the same. Where there is no such claim, or it is revoked,
-	// the answer is Gone and nothing enters.
+	// the answer is Gone and nothing enters. The keys and weights named must be the
+	// place's own.
 	//
 	// With Leaving, that claim leaves first, in the same step.
 	Join(ctx context.Context, j Join) (Standing, error)
