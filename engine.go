@@ -163,10 +163,10 @@ func (e *engine) persist(
 			return errors.Join(unavailable(err), ctx.Err())
 		}
 		left := time.Until(end)
-		if left <= 0 {
+		if left < firstPause {
 			return unavailable(err)
 		}
-		if !rest(ctx, stop, min(pause, left)) {
+		if !rest(ctx, stop, min(pause, left/2)) { // the rest is for the answer
 			return ErrClosed
 		}
 		patience = max(0, min(callLimit, time.Until(end)))
