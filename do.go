@@ -30,7 +30,7 @@ func (c *Client) do(ctx context.Context, w *want, fn func(context.Context) error
 func (l *Lease) finish(ctx context.Context, fnErr error) error {
 	released := l.Release(ctx)
 	if lost := (*LostError)(nil); errors.As(released, &lost) {
-		hold := &Error{Op: "hold", Key: l.claim.want.keys.first(), Err: lost}
+		hold := &Error{Op: "hold", Key: l.keys().first(), Err: lost}
 		if fnErr == nil {
 			return hold
 		}

@@ -15,6 +15,7 @@ import (
 type Lease struct {
 	claim *claim
 	outer *Lease // the lease a nested one shares; nil for a lease of its own
+	asked *want  // what a nested one was asked for; nil for a lease of its own
 
 	// guarded by the claim's lock
 	cause   error         // why it ended; nil while it is held
@@ -32,7 +33,14 @@ type part struct {
 }
 
 // Keys answers the keys as they were asked for, without prefix.
-func (l *Lease) Keys() []string { return slices.Clone(l.claim.want.keys.given) }
+func (l *Lease) Keys() []string { return slices.Clone(l.keys().given) }
+
+func (l *Lease) keys() keySet {
+	if l.asked != nil {
+		return l.asked.keys
+	}
+	return l.claim.want.keys
+}
 
 // Token is the fencing token: each later grant that this lease excludes carries a
 // larger one, on every client, across expiry and restarts (G3). It is 0 on a store
@@ -165,7 +173,7 @@ func (l *Lease) end(cause error) bool {
 
 // String names keys and token, for logs.
 func (l *Lease) String() string {
-	return fmt.Sprintf("lease %q token %d", l.claim.want.keys.given, l.Token())
+	return fmt.Sprintf("lease %q token %d", l.keys().given, l.Token())
 }
 
 // event describes the lease to the observer; the claim's lock is held.

@@ -24,7 +24,7 @@ func carriedBy(ctx context.Context) *carried {
 // on it the innermost counts.
 func FromContext(ctx context.Context, key string) (*Lease, bool) {
 	for c := carriedBy(ctx); c != nil; c = c.outer {
-		if slices.Contains(c.lease.claim.want.keys.given, key) {
+		if slices.Contains(c.lease.keys().given, key) {
 			return c.lease, true
 		}
 	}
@@ -47,7 +47,7 @@ func (c *Client) nested(ctx context.Context, w *want) (*Lease, error) {
 			return nil, invalidf("the context carries a lease on %q that does not cover this lock, which would wait for it: "+
 				"only the same keys or fewer, and the same kind or a read under a write, can share it", w.keys.first())
 		}
-		if inner, ok := l.share(); ok {
+		if inner, ok := l.share(w); ok {
 			return inner, nil
 		}
 	}
@@ -73,8 +73,8 @@ func (l *Lease) covers(w *want) bool {
 }
 
 // share makes a lease that ends with l at the latest, and whose release leaves l alone.
-func (l *Lease) share() (*Lease, bool) {
-	inner := &Lease{claim: l.claim, outer: l}
+func (l *Lease) share(w *want) (*Lease, bool) {
+	inner := &Lease{claim: l.claim, outer: l, asked: w}
 	l.claim.mu.Lock()
 	defer l.claim.mu.Unlock()
 	if l.cause != nil {

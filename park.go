@@ -148,5 +148,5 @@ func (l *Lease) op(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Op: name, Key: l.claim.want.keys.first(), Err: err}
+	return &Error{Op: name, Key: l.keys().first(), Err: err}
 }

@@ -18,7 +18,7 @@ import (
 // renewed, hasp goes on leaving in the background, and Release may be called again.
 func (l *Lease) Release(ctx context.Context) error {
 	if err := l.release(ctx); err != nil {
-		return &Error{Op: "release", Key: l.claim.want.keys.first(), Err: err}
+		return &Error{Op: "release", Key: l.keys().first(), Err: err}
 	}
 	return nil
 }
