@@ -403,9 +403,8 @@ func (c *claim) lose(now time.Time) {
 	default:
 		lost.why = fmt.Sprintf("held for longer than MaxHold (%s), so it was no longer renewed", c.want.opts.MaxHold)
 	}
-	if c.lease.end(lost) {
-		c.e.obs.later(c.e.life, c.lease.event(EventLost, "hold", now.Sub(c.since), lost))
-	}
+	c.e.obs.later(c.e.life, c.lease.event(EventLost, "hold", now.Sub(c.since), lost)) // before anybody can act on it
+	c.lease.end(lost)
 }
 
 // tokenNow is token for those who do not hold c.mu.

@@ -65,52 +65,79 @@ type Event struct {
 }
 
 // observer hands events to Options.Observe and the noteworthy ones to the logger.
-// Events without a caller go through a queue, so that a slow observer never delays
-// a renewal or the news of a loss; its goroutine lives while there is something to
-// tell.
+// They are told one at a time in the order in which they happened. Those without a
+// caller are told on a goroutine that lives while there is something to tell, so that a
+// slow observer never delays a renewal or the news of a loss.
 type observer struct {
 	tell   func(context.Context, Event) // nil: nobody asks
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	queue   []Event
-	telling bool
+	queue   []telling
+	telling bool // somebody tells the first of the queue
 }
 
-// now tells an event on the caller's goroutine.
+// telling is an event on its way.
+type telling struct {
+	ctx context.Context //nolint:containedctx // each event is told with its own
+	Event
+}
+
+// now tells an event on the caller's goroutine; while another one is being told, on
+// that one's, so that a caller waits for no event but its own.
 func (o *observer) now(ctx context.Context, ev Event) {
-	if o.tell != nil {
-		o.tell(ctx, ev)
+	if o.put(ctx, ev) && o.next() {
+		go o.rest()
 	}
 }
 
 // later tells an event that no caller waits for.
 func (o *observer) later(ctx context.Context, ev Event) {
-	if o.tell == nil && !ev.noteworthy() {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.queue = append(o.queue, ev)
-	if !o.telling {
-		o.telling = true
-		go o.drain(ctx)
+	if o.put(ctx, ev) {
+		go o.rest()
 	}
 }
 
-func (o *observer) drain(ctx context.Context) {
+// put queues an event, and says whether nobody is telling yet.
+func (o *observer) put(ctx context.Context, ev Event) bool {
+	if o.tell == nil && !ev.noteworthy() {
+		return false
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queue) > 0 {
-		ev := o.queue[0]
-		o.queue = o.queue[1:]
-		o.mu.Unlock()
-		o.log(ctx, ev)
-		o.now(ctx, ev)
-		o.mu.Lock()
+	o.queue = append(o.queue, telling{ctx, ev})
+	idle := !o.telling
+	o.telling = true
+	return idle
+}
+
+func (o *observer) rest() {
+	for o.next() { //nolint:revive // next does it all
 	}
-	o.telling = false
-	o.queue = nil
+}
+
+// next tells the first of the queue, and says whether there are more.
+func (o *observer) next() (more bool) {
+	o.mu.Lock()
+	first := o.queue[0]
+	o.mu.Unlock()
+	told := false
+	defer func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.queue = o.queue[1:]
+		if more = len(o.queue) > 0; !more {
+			o.queue, o.telling = nil, false
+		} else if !told { // the observer has panicked
+			go o.rest()
+		}
+	}()
+	o.log(first.ctx, first.Event)
+	if o.tell != nil {
+		o.tell(first.ctx, first.Event)
+	}
+	told = true
+	return more
 }
 
 // noteworthy says whether an event goes to the logger: what the program may not be

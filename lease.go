@@ -150,17 +150,15 @@ func (p *part) end(cause error) {
 }
 
 // end ends the lease for its owner, and all that hangs on it. A loss replaces
-// ErrClosed, after which the lease was still kept. The claim's lock is held. It says
-// whether this was news.
-func (l *Lease) end(cause error) bool {
-	if l.cause != nil && (l.cause != ErrClosed || cause == ErrClosed) { //nolint:errorlint // the bare value is stored
-		return false
+// ErrClosed, after which the lease was still kept. The claim's lock is held.
+func (l *Lease) end(cause error) {
+	if l.cause != nil {
+		if l.cause == ErrClosed { //nolint:errorlint // the bare value is stored
+			l.cause = cause
+		}
+		return
 	}
-	first := l.cause == nil
 	l.cause = cause
-	if !first {
-		return true
-	}
 	if l.done != nil {
 		close(l.done)
 	}
@@ -168,7 +166,6 @@ func (l *Lease) end(cause error) bool {
 		p.end(cause)
 	}
 	l.parts = nil
-	return true
 }
 
 // String names keys and token, for logs.

@@ -40,8 +40,10 @@ type Options struct {
 	// Logger is told of leases lost and of what no caller is left to hear. Defaults to
 	// discarding.
 	Logger *slog.Logger
-	// Observe is called with every event, for metrics and audit: on the caller's goroutine
-	// where a call caused it, else on one goroutine of the client. Defaults to none.
+	// Observe is called with every event, for metrics and audit, one at a time and in the
+	// order in which they happened: on the goroutine of the call that caused it, or on one
+	// that is telling already. While it blocks, events wait, and nothing else does. Defaults
+	// to none.
 	Observe func(context.Context, Event)
 }
 
