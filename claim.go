@@ -196,6 +196,7 @@ func (c *claim) rest(now time.Time) {
 		c.e.unlist(c)
 		return
 	}
+	c.e.list(c)
 	c.schedule(c.giveUpBy)
 }
 

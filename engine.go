@@ -38,7 +38,7 @@ type engine struct {
 	claims map[driver.ID]*claim // every claim a signal may be for
 	shut   bool                 // no new claims
 	closed bool                 // no calls at all
-	change chan struct{}        // closed and renewed when a claim is forgotten while closing
+	change chan struct{}        // closed and renewed when a claim's fate changes while closing
 }
 
 func newEngine(d driver.Driver, opts Options) *engine {
@@ -212,6 +212,7 @@ func (e *engine) list(c *claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.claims[c.id] = c
+	e.changed()
 }
 
 // unlist takes out a claim that no signal is for any more.
@@ -219,6 +220,11 @@ func (e *engine) unlist(c *claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.claims, c.id)
+	e.changed()
+}
+
+// changed has Close look again; e.mu is held.
+func (e *engine) changed() {
 	if e.shut {
 		close(e.change)
 		e.change = make(chan struct{})
