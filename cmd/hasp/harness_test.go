@@ -217,10 +217,10 @@ func (p *place) show(key string) shown {
 	return s
 }
 
-// waiting waits until that many wait for the key.
-func (p *place) waiting(key string, n int) {
+// waiting waits until that many wait for the key k.
+func (p *place) waiting(n int) {
 	p.t.Helper()
-	p.eventually(fmt.Sprintf("%d wait for %s", n, key), func() bool { return p.show(key).Waiting == n })
+	p.eventually(fmt.Sprintf("%d wait for k", n), func() bool { return p.show("k").Waiting == n })
 }
 
 // alive says whether a process runs or could.
@@ -285,11 +285,10 @@ func pidOf(pid int) string { return strconv.Itoa(pid) }
 
 func pidText(h *process) string { return strconv.Itoa(h.Process.Pid) }
 
-func (p *place) touch(name string) {
+// proceed makes the file that commands wait for.
+func (p *place) proceed() {
 	p.t.Helper()
-	if err := os.WriteFile(p.path(name), nil, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	p.write("go", "")
 }
 
 func (p *place) write(name, text string) {

@@ -16,9 +16,9 @@ func (p *place) scene() (holder, first, second *process) {
 	holder = p.start("run", "k", "--", "sh", "-c", ": > held; sleep 60")
 	p.file("held")
 	first = p.start("run", "k", "--", "true")
-	p.waiting("k", 1)
+	p.waiting(1)
 	second = p.start("run", "k", "--", "true")
-	p.waiting("k", 2)
+	p.waiting(2)
 	return holder, first, second
 }
 

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hasp-dev/hasp"
 	"github.com/spf13/cobra"
+
+	"github.com/hasp-dev/hasp"
 )
 
 // closeLimit bounds the end of a command that has nothing left to do.

@@ -18,8 +18,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/hasp-dev/hasp/cmd/hasp/internal/guard"
 	_ "modernc.org/sqlite" // the SQLite driver of this program
+
+	"github.com/hasp-dev/hasp/cmd/hasp/internal/guard"
 )
 
 func main() {
@@ -37,7 +38,7 @@ type Streams struct {
 // Main runs hasp with these arguments and environment, and answers the exit code.
 func Main(ctx context.Context, args, env []string, streams Streams) int {
 	a := &app{env: env, Streams: streams}
-	root := newRoot(a)
+	root := newRoot(a) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var done exited

@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hasp-dev/hasp/open"
 	"github.com/spf13/cobra"
+
+	"github.com/hasp-dev/hasp/open"
 )
 
 func newMigrate(a *app) *cobra.Command {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/hasp-dev/hasp"
 	"github.com/spf13/cobra"
+
+	"github.com/hasp-dev/hasp"
 )
 
 // releaseFlags are the flags of release.

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hasp-dev/hasp"
 	"github.com/spf13/cobra"
+
+	"github.com/hasp-dev/hasp"
 )
 
 // runFlags are the flags of run.

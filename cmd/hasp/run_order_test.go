@@ -52,10 +52,10 @@ func TestEightWaitersRunInTheOrderTheyCame(t *testing.T) {
 	var want strings.Builder
 	for i := range 8 {
 		all = append(all, p.start("run", "k", "--", "sh", "-c", fmt.Sprintf("echo %d >> order; sleep 0.02", i)))
-		p.waiting("k", i+1)
+		p.waiting(i + 1)
 		fmt.Fprintln(&want, i)
 	}
-	p.touch("go")
+	p.proceed()
 	p.want(0, p.end(holder))
 	for _, h := range all {
 		p.want(0, p.end(h))
@@ -90,7 +90,7 @@ func TestKL2_OddKeysAreDifferentKeysAndAllWork(t *testing.T) {
 			t.Errorf("show %q: %+v", key, s)
 		}
 	}
-	p.touch("go")
+	p.proceed()
 	for _, h := range holders {
 		p.want(0, p.end(h))
 	}
@@ -128,7 +128,7 @@ func TestReadersSharePermitsShareAndWritersDoNot(t *testing.T) {
 	p.want(75, p.do("run", "sem", "--permits", "1/3", "-n", "--", "true"))
 	p.want(75, p.do("run", "free", "rw", "-n", "--", "true"))
 	p.want(0, p.do("run", "free", "-n", "--", "true"))
-	p.touch("go")
+	p.proceed()
 	for _, h := range all {
 		p.want(0, p.end(h))
 	}

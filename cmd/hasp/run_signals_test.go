@@ -29,7 +29,7 @@ func TestCLI1_EachSignalReachesTheCommandOnceAndTheKeyIsKeptUntilItEnds(t *testi
 			p.kill(h.Process.Pid, sig)
 			p.file("cleaning")
 			p.want(75, p.do("run", "k", "-n", "--", "true"))
-			p.touch("go")
+			p.proceed()
 			p.want(7, p.end(h))
 			if got := p.read("got"); got != "got\n" {
 				t.Errorf("the command got the signal %d times", strings.Count(got, "got"))
@@ -85,7 +85,7 @@ func TestCLI4_ASignalWhileWaitingEndsItAtOnceAndLeavesNoEntry(t *testing.T) {
 			p.start("run", "k", "--", "sh", "-c", ": > held; sleep 60")
 			p.file("held")
 			waiter := p.start("run", "k", "--", "touch", "ran")
-			p.waiting("k", 1)
+			p.waiting(1)
 			began := time.Now()
 			p.kill(waiter.Process.Pid, sig)
 			p.want(128+int(sig), p.end(waiter))
@@ -111,6 +111,6 @@ func TestAnIgnoredSignalStaysIgnoredAsUnderNohup(t *testing.T) {
 	child := p.pid("ready")
 	p.kill(h.Process.Pid, syscall.SIGHUP)
 	p.kill(child, syscall.SIGHUP)
-	p.touch("go")
+	p.proceed()
 	p.want(5, p.end(h))
 }

@@ -117,7 +117,7 @@ func (r *runner) depart(ctx context.Context, store *opened, lease *hasp.Lease) {
 		if lease != nil {
 			_ = lease.Release(ctx)
 		}
-		_ = store.Client.Close(ctx)
+		_ = store.close(ctx)
 	}()
 	select {
 	case <-left:
@@ -149,7 +149,7 @@ func (r *runner) explain(ctx context.Context, store *opened, err error) error {
 		Key: held.Key, Holder: held.Holder,
 		ExpiresIn: held.ExpiresIn.Milliseconds(), Waited: held.Waited.Milliseconds(),
 	}
-	text := fmt.Sprintf("%s is held", printable(held.Key))
+	text := printable(held.Key) + " is held"
 	if key, s, ok := r.holder(ctx, store); ok {
 		c.Key, c.Holder = key, s.Name
 		c.InLine, c.ExpiresIn = s.InLine.Milliseconds(), s.ExpiresIn.Milliseconds()

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hasp-dev/hasp"
 	"github.com/spf13/cobra"
+
+	"github.com/hasp-dev/hasp"
 )
 
 func newShow(a *app) *cobra.Command {

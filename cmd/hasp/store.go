@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/open"
-	"github.com/spf13/pflag"
 )
 
 // Variables that say where the locks are.
@@ -154,7 +155,7 @@ func refused(err error) error { return fmt.Errorf("%w: %w", hasp.ErrRefused, err
 
 // close ends the client, then the store.
 func (o *opened) close(ctx context.Context) error {
-	err := o.Client.Close(ctx)
+	err := o.Close(ctx)
 	if closeErr := o.store.Close(); err == nil {
 		err = closeErr
 	}

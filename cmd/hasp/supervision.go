@@ -16,10 +16,12 @@ import (
 
 // Times of the supervision.
 const (
-	termShare  = 5               // TERM comes this part of the TTL before the end,
-	termMost   = 2 * time.Second // but at most so long before it
-	forcedTime = 2 * time.Second // from the loss of a removed lease to KILL
-	overdue    = time.Second     // how late a guard may be before it is taken for dead
+	termShare  = 5                      // TERM comes this part of the TTL before the end,
+	termMost   = 2 * time.Second        // but at most so long before it
+	killShare  = 50                     // KILL comes this part of the TTL before the end,
+	killMost   = 200 * time.Millisecond // but at most so long: it must have worked by then
+	forcedTime = 2 * time.Second        // from the loss of a removed lease to KILL
+	overdue    = time.Second            // how late a guard may be before it is taken for dead
 )
 
 // supervision is a running command. Only the goroutine of watch touches it.
@@ -90,8 +92,9 @@ func (s *supervision) deadlines() (term, kill guard.Instant, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	kill = now.Add(time.Until(s.lease.TrustedUntil()))
-	return kill.Add(-min(s.job.lock.TTL/termShare, termMost)), kill, nil
+	end := now.Add(time.Until(s.lease.TrustedUntil()))
+	term = end.Add(-min(s.job.lock.TTL/termShare, termMost))
+	return term, end.Add(-min(s.job.lock.TTL/killShare, killMost)), nil
 }
 
 // watch goes on until nothing of the command is left.

@@ -67,7 +67,7 @@ func (t *terminal) take(group int) {
 		return
 	}
 	now := t.foreground()
-	if now == group || now > 0 && now != t.own && syscall.Kill(-now, 0) == syscall.ESRCH { //nolint:errorlint // a system call's number
+	if now == group || now > 0 && now != t.own && syscall.Kill(-now, 0) == syscall.ESRCH {
 		setForeground(t.own)
 	}
 }

@@ -143,7 +143,7 @@ func (p *Process) relay(from *os.File) {
 // bury waits for the guard's own end, at which the lock file is closed.
 func (p *Process) bury() {
 	for {
-		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR { //nolint:errorlint // a system call's number
+		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
 			return
 		}
 	}
@@ -168,7 +168,7 @@ func (p *Process) finish() {
 func reapAll() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		if err != syscall.EINTR && pid <= 0 { //nolint:errorlint // a system call's number
+		if err != syscall.EINTR && pid <= 0 {
 			return
 		}
 	}

@@ -17,13 +17,11 @@ func Serve(args []string) int {
 	// The command dies with the thread that started it; this one stays to the end.
 	runtime.LockOSThread()
 	s, err := newSentry(args)
-	if err == nil {
-		err = s.start()
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hasp: the guard cannot work:", err)
 		return 1
 	}
+	s.start()
 	for !s.over {
 		s.step()
 	}
@@ -104,7 +102,7 @@ func readOrders(from *os.File) <-chan order {
 }
 
 // start starts the command. That it cannot be started is a report, not an error.
-func (s *sentry) start() error {
+func (s *sentry) start() {
 	pid, err := syscall.ForkExec(s.brief.path, s.brief.args, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},
@@ -113,12 +111,11 @@ func (s *sentry) start() error {
 	if err != nil {
 		s.report(Failed, errorNumber(err))
 		s.over = true
-		return nil
+		return
 	}
 	s.pid, s.live = pid, true
 	s.family.group = pid
 	s.report(Started, pid)
-	return nil
 }
 
 func errorNumber(err error) int {
@@ -236,7 +233,7 @@ func (s *sentry) reap() {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a system call's number
+		case err == syscall.EINTR:
 			continue
 		case err != nil:
 			s.over = s.family.dispersed()
