@@ -41,8 +41,8 @@
 // answers a failure with a Standing, and never a Standing with a failure.
 //
 // What cannot be right is ErrInvalid, before anything is sent: keys that are missing,
-// empty, unsorted, given twice or more than 64; a weight outside 1 to the capacity, or
-// a capacity above 2^30; a life, limit or name out of range; a mode that is none. A
+// empty, unsorted, given twice or more than 64; a weight outside 1 to the capacity;
+// a life, limit or name out of range; a mode that is none. A
 // store without lines answers ErrUnsupported to a Join that is no Try.
 //
 // Durations are lives by the store's clock; no client time is ever sent to a store.
