@@ -126,9 +126,14 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 // errOldAnswer: the answer was about an earlier stay than the one a signal spoke of.
 var errOldAnswer = errors.New("the answer was overtaken")
 
-// join sends one Join.
+// join sends one Join, unless it is known by now that the claim is gone: its id must
+// not be used again (P1).
 func (c *claim) join(ctx context.Context, j driver.Join) error {
 	c.mu.Lock()
+	if c.stay.phase == over {
+		c.mu.Unlock()
+		return nil
+	}
 	call := c.begin(c.e.clk.now())
 	c.joins++
 	c.mu.Unlock()
