@@ -77,6 +77,19 @@ func TestLsListsHeldKeysByPrefix(t *testing.T) {
 	}
 }
 
+func TestKeysAreCompleted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start("run", "order:1", "order:2", "other", "--", "sh", "-c", ": > held; sleep 60")
+	p.file("held")
+	for _, command := range []string{"show", "release", "run", "ls"} {
+		got := p.do("__complete", command, "order:")
+		if !strings.HasPrefix(got.out, "order:1\norder:2\n:4\n") {
+			t.Errorf("%s: %s", command, got.out)
+		}
+	}
+}
+
 func TestAFreeKeyIsShownAsFree(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -22,7 +22,8 @@ one row for each holder, with its token, how long it has been in line, and the t
 left to its lease if it is not renewed.`,
 		Example: `  hasp ls
   hasp ls order: --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeKeys(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) == 1 {

@@ -31,8 +31,9 @@ The exit code is 1 if nobody holds the key, or nobody with that token.`,
 		Example: `  hasp release nightly
   hasp release nightly --force
   hasp release gpu --token 111918464031552064`,
-		Args: exactly(1, "one key"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.release(cmd.Context(), args[0], f) },
+		Args:              exactly(1, "one key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.release(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().BoolVar(&f.force, "force", false, "free the key at once")
 	cmd.Flags().StringVar(&f.token, "token", "", "only the lease with this token, as show prints it")

@@ -147,6 +147,22 @@ func TestTheCommandSeesKeysAndTokenButNoStore(t *testing.T) {
 	}
 }
 
+func TestAnInheritedFileReachesTheCommandUnderItsNumber(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write("passed", "through")
+	file, err := os.Open(p.path("passed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := p.command("run", "k", "--", "sh", "-c", "cat <&3")
+	cmd.ExtraFiles = []*os.File{file}
+	if got := p.end(p.begin(cmd)); got.code != 0 || got.out != "through" {
+		t.Errorf("exit code %d, stdout %q, stderr %s", got.code, got.out, got.err)
+	}
+}
+
 func TestTheCommandHasNoFileOfTheStoreOpen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -55,6 +55,32 @@ func TestXR1_KillOfTheHolderEndsAllAndTheNextStartsWithinASecond(t *testing.T) {
 	p.dead(pids...)
 }
 
+func TestXR1_AfterAKillEveryKindOfLockIsFree(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ held, wanted []string }{
+		"reader":    {[]string{"k", "--shared"}, []string{"k"}},
+		"writer":    {[]string{"k"}, []string{"k", "--shared"}},
+		"permits":   {[]string{"k", "--permits", "2/2"}, []string{"k", "--permits", "1/2"}},
+		"many keys": {[]string{"a", "b", "c"}, []string{"c", "b", "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			holder := p.start(append(append([]string{"run", "--ttl", "1m"}, c.held...), "--", "sh", "-c", "echo $$ > self; exec sleep 60")...)
+			pid := p.pid("self")
+			p.kill(holder.Process.Pid, syscall.SIGKILL)
+			got := p.do(append(append([]string{"run", "--wait", "10s"}, c.wanted...), "--", "true")...)
+			p.want(0, got)
+			if got.took > 1500*time.Millisecond {
+				t.Errorf("free only after %s", got.took)
+			}
+			if alive(pid) {
+				t.Error("the command is alive")
+			}
+		})
+	}
+}
+
 func TestXR1_KillOfAWaiterDoesNotHoldUpAFreeKey(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -19,8 +19,9 @@ func newShow(a *app) *cobra.Command {
 token is the one it will hold with. A key that nobody wants is shown as free.`,
 		Example: `  hasp show nightly
   hasp show nightly --json | jq -r '.holders[].name'`,
-		Args: exactly(1, "one key"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
+		Args:              exactly(1, "one key"),
+		ValidArgsFunction: a.completeKeys(1),
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
 	}
 }
 

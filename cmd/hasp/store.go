@@ -131,7 +131,7 @@ func (a *app) openStore(ctx context.Context, c choice) (*open.Store, error) {
 		return open.URL(c.url, nil)
 	}
 	if !a.quiet {
-		a.warn("local", fmt.Errorf("no store is named, so the locks are in %s and exclude on this machine only", c.local))
+		a.warn("local", fmt.Errorf("the locks are in %s, so they exclude on this machine only", c.local))
 	}
 	if err := os.MkdirAll(filepath.Dir(c.local), 0o700); err != nil {
 		return nil, refused(err)
