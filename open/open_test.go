@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	_ "modernc.org/sqlite"
+
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/driver"
 	"github.com/hasp-dev/hasp/open"
-	_ "modernc.org/sqlite"
 )
 
 // migrated makes a database file and answers its path.

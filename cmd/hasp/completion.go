@@ -16,21 +16,22 @@ const (
 	completionKeys = 200
 )
 
-// completeKeys offers the keys that somebody holds or waits for, for the first
-// arguments, at most so many; 0: any number. Where the store cannot be asked it offers
-// nothing.
-func (a *app) completeKeys(most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if cmd.ArgsLenAtDash() >= 0 { // the command of run
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		return a.keys(ctx, begun), cobra.ShellCompDirectiveNoFileComp
+// completeKey offers the keys that somebody holds or waits for, for one argument.
+// Where the store cannot be asked it offers nothing.
+func (a *app) completeKey(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	keys, _ := a.completeKeys(cmd, args, begun)
+	return keys, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeKeys is the same for any number of arguments, and offers files where no key
+// begins so: it is not told whether it is asked about what stands behind --.
+func (a *app) completeKeys(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	return a.keys(ctx, begun), cobra.ShellCompDirectiveDefault
 }
 
 // keys are the keys that begin so. Unlike connect this makes no file.

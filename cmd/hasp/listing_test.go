@@ -82,9 +82,9 @@ func TestKeysAreCompleted(t *testing.T) {
 	p := newPlace(t)
 	p.start("run", "order:1", "order:2", "other", "--", "sh", "-c", ": > held; sleep 60")
 	p.file("held")
-	for _, command := range []string{"show", "release", "run", "ls"} {
+	for command, directive := range map[string]string{"show": ":4", "release": ":4", "ls": ":4", "run": ":0"} {
 		got := p.do("__complete", command, "order:")
-		if !strings.HasPrefix(got.out, "order:1\norder:2\n:4\n") {
+		if got.out != "order:1\norder:2\n"+directive+"\n" {
 			t.Errorf("%s: %s", command, got.out)
 		}
 	}

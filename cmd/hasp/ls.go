@@ -23,7 +23,7 @@ left to its lease if it is not renewed.`,
 		Example: `  hasp ls
   hasp ls order: --json`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.completeKeys(1),
+		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) == 1 {

@@ -62,7 +62,7 @@ if the store is unreachable or refuses, 64 if the arguments are wrong.`,
   hasp run catalog --shared -- ./read-it           # together with other readers
   hasp run gpu --permits 2/4 -- ./train            # two of four permits
   hasp run account:a account:b -- ./move-money     # both keys or none`,
-		ValidArgsFunction: a.completeKeys(0),
+		ValidArgsFunction: a.completeKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := f.job(cmd, args)
 			if err != nil {

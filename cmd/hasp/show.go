@@ -20,7 +20,7 @@ token is the one it will hold with. A key that nobody wants is shown as free.`,
 		Example: `  hasp show nightly
   hasp show nightly --json | jq -r '.holders[].name'`,
 		Args:              exactly(1, "one key"),
-		ValidArgsFunction: a.completeKeys(1),
+		ValidArgsFunction: a.completeKey,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
 	}
 }
