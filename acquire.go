@@ -226,7 +226,7 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 	if c.wake == nil {
 		c.wake = make(chan struct{}, 1)
 	}
-	if now.Sub(c.answered) >= answerLimit {
+	if c.silence(now) >= answerLimit {
 		c.giveUp(now)
 		return nil, silent
 	}
@@ -292,7 +292,7 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	case late:
 		return fmt.Errorf("%w: the store's answer took longer than the life of the lease (%s)", ErrUnavailable, a.want.opts.TTL)
 	case silent:
-		return a.silence()
+		return a.silentError()
 	case closed:
 		return ErrClosed
 	case cancelled:
@@ -302,8 +302,8 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	return a.heldError(nil)
 }
 
-// silence is the error of a claim whose renewals were not answered, or were refused.
-func (a *acquisition) silence() error {
+// silentError is of a claim whose renewals were not answered, or were refused.
+func (a *acquisition) silentError() error {
 	a.claim.mu.Lock()
 	defer a.claim.mu.Unlock()
 	err := ErrUnavailable
@@ -318,7 +318,7 @@ func (a *acquisition) heldError(cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := &HeldError{Key: a.want.keys.first(), Holder: c.standing.Holder, cause: cause}
-	if left := c.standing.ExpiresIn - now.Sub(c.answered); left > 0 {
+	if left := c.standing.ExpiresIn - c.silence(now); left > 0 {
 		held.ExpiresIn = left
 	}
 	if a.stood {

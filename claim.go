@@ -60,7 +60,7 @@ type claim struct {
 	sent     uint64        // calls begun
 	joins    int           // Joins whose answer is missing
 	standing driver.Standing
-	answered time.Time     // when the store last answered
+	answered time.Time     // when the store last answered, by the clock that stops in a sleep
 	asked    uint64        // ordinal of the latest call that was answered
 	next     time.Time     // when the next renewal is to be sent
 	failures int           // renewals that failed, in a row
@@ -78,7 +78,7 @@ type claim struct {
 }
 
 func (e *engine) newClaim(w *want, index uint8) (*claim, error) {
-	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL, answered: e.clk.now()}
+	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL, answered: time.Now()}
 	c.lease.claim = c
 	return c, e.register(c)
 }
@@ -96,7 +96,7 @@ func (c *claim) begin(now time.Time) sending {
 
 // take takes in an answer; c.mu is held.
 func (c *claim) take(call sending, a driver.Standing, now time.Time) {
-	c.answered, c.failures, c.failure = now, 0, nil
+	c.answered, c.failures, c.failure = c.e.clk.local(now), 0, nil
 	c.asked = max(c.asked, call.ordinal)
 	c.standing = a
 	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding // no step of another has granted it
@@ -207,11 +207,15 @@ func (c *claim) schedule(at time.Time) {
 // dueWanted is the sooner of the next renewal and the moment at which a store that does
 // not answer counts as silent.
 func (c *claim) dueWanted(now time.Time) time.Time {
-	if silent := c.answered.Add(answerLimit); silent.After(now) && silent.Before(c.next) {
-		return silent
+	if left := answerLimit - c.silence(now); left > 0 && now.Add(left).Before(c.next) {
+		return now.Add(left)
 	}
 	return c.next
 }
+
+// silence is for how long the store has not answered while the machine was awake: in a
+// sleep it was not asked.
+func (c *claim) silence(now time.Time) time.Duration { return c.e.clk.local(now).Sub(c.answered) }
 
 // dueOwned is the sooner of the next renewal, if there is to be one, and the end of
 // the trust.
@@ -269,7 +273,7 @@ func (c *claim) tick(now time.Time) (errand, bool) {
 }
 
 func (c *claim) tickWanted(now time.Time) (errand, bool) {
-	if now.Sub(c.answered) >= answerLimit && c.wake != nil {
+	if c.silence(now) >= answerLimit && c.wake != nil {
 		select { // the call finds that the store is silent, and gives the claim up
 		case c.wake <- struct{}{}:
 		default:

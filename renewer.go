@@ -84,7 +84,7 @@ func (e *engine) renewLoop() {
 	defer timer.Stop()
 	var due []*claim
 	for {
-		due = e.renewals.take(e.clk.now(), due[:0])
+		due = e.renewals.take(e.clk.fresh(), due[:0])
 		e.renewDue(due)
 		timer.Reset(e.renewals.sleep(e.clk.now()))
 		select {

@@ -11,7 +11,7 @@ import (
 // time, or one at another store is ErrNotHeld. The new lease has this client's
 // options and a larger token than the one that was detached.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Lease, error) {
-	p := t.place
+	p := t.place()
 	keys, err := p.keys(c.prefix)
 	if err != nil {
 		return nil, &Error{Op: "resume", Err: err}

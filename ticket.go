@@ -18,7 +18,8 @@ import (
 // secret: whoever has it can take the keys, once. It prints masked; its text form,
 // by MarshalText, is the secret itself.
 type Ticket struct {
-	place *place // nil: empty. A pointer prints as an address, also where fmt sees it in a hidden field
+	// nil: empty. fmt prints a function as an address, whatever the verb and however deep.
+	open func() *place
 }
 
 // place is what a ticket is for: a stay that holds, and how it does.
@@ -39,7 +40,17 @@ var errEmptyTicket = invalidf("the ticket is empty")
 func newTicket(c *claim) Ticket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Ticket{&place{ref: c.ref(), index: c.index, weight: c.want.weight, capacity: c.want.capacity}}
+	return ticketOf(&place{ref: c.ref(), index: c.index, weight: c.want.weight, capacity: c.want.capacity})
+}
+
+func ticketOf(p *place) Ticket { return Ticket{func() *place { return p }} }
+
+// place answers what the ticket is for; nil: it is empty.
+func (t Ticket) place() *place {
+	if t.open == nil {
+		return nil
+	}
+	return t.open()
 }
 
 // String masks the ticket.
@@ -53,7 +64,7 @@ func (t Ticket) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalText gives the ticket away.
 func (t Ticket) MarshalText() ([]byte, error) {
-	p := t.place
+	p := t.place()
 	if p == nil {
 		return nil, errEmptyTicket
 	}
@@ -93,7 +104,7 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: the ticket: %w", ErrInvalid, err)
 	}
-	t.place = read
+	*t = ticketOf(read)
 	return nil
 }
 
