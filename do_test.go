@@ -241,12 +241,12 @@ func TestPN1_APanicOnADeadStoreStillGoesOn(t *testing.T) {
 func TestDoEndsItsContextWhenItReturns(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
-		var kept context.Context
+		kept := make(chan context.Context, 1)
 		wantError(t, w.client("a").Mutex("k").Do(w.ctx, func(ctx context.Context) error {
-			kept = ctx
+			kept <- ctx
 			return ctx.Err()
 		}))
-		wantError(t, context.Cause(kept), hasp.ErrReleased)
+		wantError(t, context.Cause(<-kept), hasp.ErrReleased)
 	})
 }
 

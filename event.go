@@ -112,7 +112,7 @@ func (o *observer) put(ctx context.Context, ev Event) bool {
 }
 
 func (o *observer) rest() {
-	for o.next() { //nolint:revive // next does it all
+	for o.next() {
 	}
 }
 

@@ -19,13 +19,13 @@ import (
 func (r *recorder) life() []string {
 	var out []string
 	for _, e := range r.all() {
-		s := e.Kind.String() + "/" + e.Op
+		words := []string{e.Kind.String() + "/" + e.Op}
 		for _, class := range []error{hasp.ErrHeld, hasp.ErrLost, hasp.ErrClosed, hasp.ErrUnavailable, hasp.ErrInvalid} {
 			if errors.Is(e.Err, class) {
-				s += " " + class.Error()
+				words = append(words, class.Error())
 			}
 		}
-		out = append(out, s)
+		out = append(out, strings.Join(words, " "))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,21 +86,23 @@ func TestListGoesThroughAllPagesInOrderAndNoFurtherThanAsked(t *testing.T) {
 			t.Errorf("%d keys, %q to %q", len(keys), keys[0], keys[len(keys)-1])
 		}
 		before := line.made(lines)
-		for range sub.List(w.ctx, "") {
+		for _, err := range sub.List(w.ctx, "") {
+			wantError(t, err)
 			break
 		}
 		if n := line.made(lines) - before; n != 1 {
 			t.Errorf("%d pages for one line", n)
 		}
 		n := 0
-		for range c.List(w.ctx, "") {
+		for _, err := range c.List(w.ctx, "") {
+			wantError(t, err)
 			n++
 		}
 		if n != 2502 {
 			t.Errorf("%d lines in all", n)
 		}
-		for range c.List(w.ctx, "none") {
-			t.Error("a line without claims")
+		for line, err := range c.List(w.ctx, "none") {
+			t.Errorf("line %+v, error %v", line, err)
 		}
 	})
 }
@@ -222,7 +225,7 @@ func TestRevokeWithoutATokenEndsTheHoldersOfTheMomentOnly(t *testing.T) {
 func TestP16_ARepeatedForceReleaseSucceedsAndTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
 	for _, force := range []bool{false, true} {
-		t.Run(fmt.Sprint(force), func(t *testing.T) {
+		t.Run(strconv.FormatBool(force), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(w *world) {
 				l := w.lock(w.client("a"), "k")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -322,7 +323,7 @@ func TestP10_AGrantOfAnUnknownClaimIsLeft(t *testing.T) {
 func TestXR2_ACrashAfterAnyCallLeavesNothingWithoutAnExpiry(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 8; n++ {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(w *world) {
 				a := w.lock(w.client("a"), "k")

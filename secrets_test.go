@@ -1,6 +1,7 @@
 package hasp_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -19,7 +20,7 @@ import (
 // spellings are the ways in which an id could be found in a text.
 func spellings(id driver.ID) []string {
 	raw := id[6:] // the part that is the claim's own
-	decimal, list := fmt.Sprint([]byte(raw)), fmt.Sprintf("%#v", []byte(raw))
+	decimal, list := fmt.Sprintf("%d", raw), fmt.Sprintf("%#v", raw)
 	return []string{
 		string(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
 		strings.Trim(decimal, "[]"), strings.ReplaceAll(strings.Trim(decimal, "[]"), " ", ","),
@@ -45,13 +46,13 @@ func hides(t *testing.T, id driver.ID, ticket string, texts map[string]string) {
 }
 
 // prints renders v in every way a program is likely to.
-func prints(name string, v any, into map[string]string) {
+func prints(ctx context.Context, name string, v any, into map[string]string) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%T"} {
 		into[name+" "+verb] = fmt.Sprintf(verb, v)
 	}
 	var text, js strings.Builder
-	slog.New(slog.NewTextHandler(&text, nil)).Info("m", "v", v)
-	slog.New(slog.NewJSONHandler(&js, nil)).Info("m", "v", v)
+	slog.New(slog.NewTextHandler(&text, nil)).LogAttrs(ctx, slog.LevelInfo, "m", slog.Any("v", v))
+	slog.New(slog.NewJSONHandler(&js, nil)).LogAttrs(ctx, slog.LevelInfo, "m", slog.Any("v", v))
 	into[name+" slog text"], into[name+" slog json"] = text.String(), js.String()
 }
 
@@ -62,26 +63,26 @@ func TestG6_NothingPrintsAnIDOrATicket(t *testing.T) {
 		l := w.lock(c, "k")
 		ref := l.Ref()
 		out := map[string]string{}
-		prints("lease", l, out)
-		prints("ref", ref, out)
-		prints("pointer to ref", &ref, out)
-		prints("id", ref.ID, out)
-		prints("pointer to id", &ref.ID, out)
-		prints("a struct with a ref", struct{ R driver.Ref }{ref}, out)
-		prints("a list of ids", []driver.ID{ref.ID}, out)
-		prints("a map of refs", map[string]driver.Ref{"r": ref}, out)
-		prints("claim", driver.Claim{Ref: ref}, out)
-		prints("renewal", driver.Renewal{Ref: ref}, out)
-		prints("leaving", driver.Leaving{Ref: ref}, out)
-		prints("join", driver.Join{Claim: driver.Claim{Ref: ref}}, out)
-		prints("signal", driver.Signal{ID: ref.ID}, out)
+		prints(w.ctx, "lease", l, out)
+		prints(w.ctx, "ref", ref, out)
+		prints(w.ctx, "pointer to ref", &ref, out)
+		prints(w.ctx, "id", ref.ID, out)
+		prints(w.ctx, "pointer to id", &ref.ID, out)
+		prints(w.ctx, "a struct with a ref", struct{ R driver.Ref }{ref}, out)
+		prints(w.ctx, "a list of ids", []driver.ID{ref.ID}, out)
+		prints(w.ctx, "a map of refs", map[string]driver.Ref{"r": ref}, out)
+		prints(w.ctx, "claim", driver.Claim{Ref: ref}, out)
+		prints(w.ctx, "renewal", driver.Renewal{Ref: ref}, out)
+		prints(w.ctx, "leaving", driver.Leaving{Ref: ref}, out)
+		prints(w.ctx, "join", driver.Join{Claim: driver.Claim{Ref: ref}}, out)
+		prints(w.ctx, "signal", driver.Signal{ID: ref.ID}, out)
 		ticket, err := l.Detach(w.ctx, time.Minute)
 		wantError(t, err)
 		secret, err := ticket.MarshalText()
 		wantError(t, err)
-		prints("ticket", ticket, out)
-		prints("pointer to ticket", &ticket, out)
-		prints("a hidden ticket", struct{ t hasp.Ticket }{ticket}, out)
+		prints(w.ctx, "ticket", ticket, out)
+		prints(w.ctx, "pointer to ticket", &ticket, out)
+		prints(w.ctx, "a hidden ticket", struct{ t hasp.Ticket }{ticket}, out)
 		for _, v := range []any{l, ref, driver.Signal{ID: ref.ID}} { // a ticket's JSON is the secret itself
 			b, err := json.Marshal(v)
 			wantError(t, err)
@@ -89,7 +90,7 @@ func TestG6_NothingPrintsAnIDOrATicket(t *testing.T) {
 		}
 		line, err := c.Inspect(w.ctx, "k")
 		wantError(t, err)
-		prints("line", line, out)
+		prints(w.ctx, "line", line, out)
 		hides(t, ref.ID, string(secret), out)
 		if len(out) < 100 {
 			t.Errorf("only %d texts", len(out))
@@ -109,7 +110,7 @@ func TestG6_NoErrorEventOrLogShowsAnIDOrATicket(t *testing.T) {
 				t.Error("no error")
 				return
 			}
-			prints("error "+err.Error(), err, out)
+			prints(w.ctx, "error "+err.Error(), err, out)
 		}
 		l := w.lock(c, "k")
 		id := l.Ref().ID
@@ -135,7 +136,7 @@ func TestG6_NoErrorEventOrLogShowsAnIDOrATicket(t *testing.T) {
 		note(lost.Err())
 		synctest.Wait()
 		for i, e := range r.all() {
-			prints(fmt.Sprint("event ", i), e, out)
+			prints(w.ctx, fmt.Sprint("event ", i), e, out)
 		}
 		out["log"] = log.String()
 		for _, id := range []driver.ID{id, lost.Ref().ID} {
