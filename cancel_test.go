@@ -49,7 +49,7 @@ func TestCL1_ACancelledLockDoesNotKeepTheNextOneOut(t *testing.T) {
 		}
 		wantError(t, holder.Release(w.ctx))
 		w.empty()
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 	})
@@ -99,7 +99,7 @@ func TestCL4_CancelAgainstGrantIsALeaseThatHoldsOrAnErrorAndNothing(t *testing.T
 		}
 		synctest.Wait()
 		w.empty()
-		if n := hasp.KnownClaims(b); n != 0 {
+		if n := hasp.CountClaims(b); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 	})

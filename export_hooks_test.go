@@ -8,8 +8,8 @@ func SetAsleep(c *Client, f func() time.Duration) {
 	c.e.clk.asleep, c.e.clk.base = f, f()
 }
 
-// KnownClaims answers how many claims the client knows.
-func KnownClaims(c *Client) int {
+// CountClaims answers how many claims the client knows.
+func CountClaims(c *Client) int {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	return len(c.e.claims)

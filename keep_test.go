@@ -95,7 +95,7 @@ func TestKeepWithoutAnAnswerMayBeCalledAgain(t *testing.T) {
 					t.Errorf("rest %s", rest)
 				}
 				wantError(t, l.Keep(w.ctx, time.Hour), hasp.ErrReleased)
-				if n := hasp.KnownClaims(c); n != 0 {
+				if n := hasp.CountClaims(c); n != 0 {
 					t.Errorf("%d claims are kept", n)
 				}
 			})
@@ -152,11 +152,11 @@ func TestAKeptClaimWhoseSignalNeverComesIsForgottenWhenItIsOver(t *testing.T) {
 		line.deaf()
 		wantError(t, a.Release(w.ctx))
 		wantError(t, w.held(b).Keep(w.ctx, time.Minute))
-		if n := hasp.KnownClaims(c); n != 1 {
+		if n := hasp.CountClaims(c); n != 1 {
 			t.Errorf("%d claims are known", n)
 		}
 		time.Sleep(2 * time.Minute)
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 	})

@@ -133,7 +133,7 @@ func TestRR1_NothingIsRenewedAfterItsRelease(t *testing.T) {
 		if n := line.total() - before; n != 0 {
 			t.Errorf("%d calls after the last release", n)
 		}
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 		w.empty()
@@ -167,7 +167,7 @@ func TestRR2_AJoinCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 		if n := line.total() - before; n != 0 {
 			t.Errorf("%d calls go on", n)
 		}
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 		w.empty()

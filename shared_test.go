@@ -262,7 +262,7 @@ func TestSM6_NamesUsedOnceLeaveNothing(t *testing.T) {
 			}
 		}
 		w.empty()
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 	})

@@ -216,7 +216,7 @@ func TestACallThatGivesUpOnASilentStoreLeavesAsSoonAsThatAnswers(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		w.empty()
 		synctest.Wait()
-		if n := hasp.KnownClaims(c); n != 0 {
+		if n := hasp.CountClaims(c); n != 0 {
 			t.Errorf("%d claims are kept", n)
 		}
 	})
