@@ -4,10 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/hasp-dev/hasp"
-	"github.com/hasp-dev/hasp/backend/memlease"
 )
 
 // oddKeys are keys that something on the way could take for something else.
@@ -120,37 +118,5 @@ func TestKL5_KeysThatCannotBeAreInvalidBeforeAnythingIsSent(t *testing.T) {
 		l, err := all.Lock(w.ctx) // 64 are allowed
 		wantError(t, err)
 		wantError(t, l.Release(w.ctx))
-	})
-}
-
-func FuzzKeys(f *testing.F) {
-	for _, k := range oddKeys() {
-		f.Add(k, "p:")
-	}
-	f.Add("", "")
-	f.Add("a\x00", "")
-	f.Add("\xff", "x")
-	store := memlease.NewStore()
-	client, err := hasp.New(store.Driver(), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = client.Close(context.WithoutCancel(f.Context())) })
-	f.Fuzz(func(t *testing.T, k, prefix string) {
-		full := prefix + k
-		valid := k != "" && utf8.ValidString(full) && !strings.Contains(full, "\x00") && len(full) <= 512
-		l, err := client.Sub(prefix).Mutex(k).TryLock(t.Context())
-		if !valid {
-			wantError(t, err, hasp.ErrInvalid)
-			return
-		}
-		if err != nil {
-			t.Fatalf("%q: %v", full, err)
-		}
-		line, err := client.Inspect(t.Context(), full)
-		if err != nil || line.Key != full || len(line.Holders) != 1 {
-			t.Errorf("%q: %+v, %v", full, line, err)
-		}
-		wantError(t, l.Release(t.Context()))
 	})
 }
