@@ -29,7 +29,7 @@ func mutex(inbox string, keys ...string) driver.Claim {
 func BenchmarkJoinLeave(b *testing.B) {
 	_, db := newFile(b)
 	d := sqlitelease.New(db, nil)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -47,7 +47,7 @@ func BenchmarkJoinLeave(b *testing.B) {
 func BenchmarkJoinLeaveNewKeys(b *testing.B) {
 	_, db := newFile(b)
 	d := sqlitelease.New(db, nil)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -66,7 +66,7 @@ func BenchmarkJoinLeaveNewKeys(b *testing.B) {
 func BenchmarkRenew(b *testing.B) {
 	_, db := newFile(b)
 	d := sqlitelease.New(db, nil)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	items := make([]driver.Renewal, 1000)
 	for i := range items {
@@ -95,7 +95,7 @@ func BenchmarkRenew(b *testing.B) {
 func BenchmarkLongLine(b *testing.B) {
 	_, db := newFile(b)
 	d := sqlitelease.New(db, nil)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	for range 1000 {
 		c := mutex("client", "order:42")

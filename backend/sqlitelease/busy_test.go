@@ -178,52 +178,59 @@ func TestCancelledCallsLeaveNothingOpen(t *testing.T) {
 // A pool of one connection is enough, also beside the program's own queries.
 func TestAPoolOfOneIsEnough(t *testing.T) {
 	t.Parallel()
-	path, file := newFile(t)
-	_ = path
-	memory, err := sql.Open("sqlite", ":memory:")
+	_, db := newFile(t)
+	works(t, db)
+}
+
+func TestADatabaseInMemoryWorks(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = memory.Close() })
-	for name, db := range map[string]*sql.DB{"file": file, "memory": memory} {
-		db.SetMaxOpenConns(1)
-		t.Run(name, func(t *testing.T) {
-			if err := sqlitelease.Migrate(t.Context(), db, nil); err != nil {
-				t.Fatal(err)
-			}
-			c, err := hasp.New(sqlitelease.New(db, nil), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			var wg sync.WaitGroup
-			n := 0
-			for range 10 {
-				wg.Go(func() {
-					for range 5 {
-						err := c.Mutex("key").Do(ctx, func(ctx context.Context) error {
-							n++
-							_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS app (n INTEGER)")
-							return err
-						})
-						if err != nil {
-							t.Error(err)
-						}
-					}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	if err := sqlitelease.Migrate(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	works(t, db)
+}
+
+// works lets ten goroutines share one connection, for locks and for their own queries.
+func works(t *testing.T, db *sql.DB) {
+	t.Helper()
+	db.SetMaxOpenConns(1)
+	c, err := hasp.New(sqlitelease.New(db, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	n := 0
+	for range 10 {
+		wg.Go(func() {
+			for range 5 {
+				err := c.Mutex("key").Do(ctx, func(ctx context.Context) error {
+					n++
+					_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS app (n INTEGER)")
+					return err
 				})
-			}
-			wg.Wait()
-			if n != 50 {
-				t.Errorf("ran %d times, want 50", n)
-			}
-			if err := c.Close(ctx); err != nil {
-				t.Error(err)
-			}
-			if n := db.Stats().InUse; n != 0 {
-				t.Errorf("%d connections are out", n)
+				if err != nil {
+					t.Error(err)
+				}
 			}
 		})
+	}
+	wg.Wait()
+	if n != 50 {
+		t.Errorf("ran %d times, want 50", n)
+	}
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are out", n)
 	}
 }
 

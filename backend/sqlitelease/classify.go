@@ -63,13 +63,13 @@ func classify(err error) sqllease.Fault {
 // a field ExtendedCode (mattn/go-sqlite3), of any integer type.
 func resultCode(err error) (int, bool) {
 	for err != nil {
-		if c, ok := err.(interface{ Code() int }); ok { //nolint:errorlint // walks the chain itself
+		if c, ok := err.(interface{ Code() int }); ok {
 			return c.Code(), true
 		}
 		if code, ok := extendedCode(reflect.ValueOf(err)); ok {
 			return code, true
 		}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // walks the chain itself
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			for _, e := range joined.Unwrap() {
 				if code, ok := resultCode(e); ok {
 					return code, true

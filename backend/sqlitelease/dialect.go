@@ -17,10 +17,10 @@ import (
 const name = "sqlitelease"
 
 //go:embed statements.sql
-var statements string //nolint:gochecknoglobals // embedded text, never written
+var statements string
 
 //go:embed schema.sql
-var schema string //nolint:gochecknoglobals // embedded text, never written
+var schema string
 
 // dialect is SQLite for the engine.
 func dialect(w *witness) sqllease.Dialect {

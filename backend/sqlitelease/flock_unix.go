@@ -16,7 +16,7 @@ func lockShared(f *os.File) bool { return flock(f, syscall.LOCK_SH) }
 
 func flock(f *os.File, how int) bool {
 	for {
-		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err { //nolint:errorlint // an Errno
+		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err {
 		case nil:
 			return true
 		case syscall.EINTR:

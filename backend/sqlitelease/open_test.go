@@ -1,7 +1,6 @@
 package sqlitelease_test
 
 import (
-	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
@@ -32,7 +31,7 @@ func newFile(tb testing.TB) (string, *sql.DB) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "hasp.db")
 	db := openFile(tb, path)
-	if err := sqlitelease.Migrate(context.Background(), db, nil); err != nil {
+	if err := sqlitelease.Migrate(tb.Context(), db, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return path, db

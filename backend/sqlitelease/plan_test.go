@@ -1,6 +1,7 @@
 package sqlitelease_test
 
 import (
+	"database/sql"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,25 +24,36 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 			continue
 		}
 		seen++
-		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+parameter.ReplaceAllString(names.Replace(text), "1"))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
+		for _, detail := range plan(t, db, parameter.ReplaceAllString(names.Replace(text), "1")) {
 			if strings.Contains(detail, "SCAN hasp_") || strings.Contains(detail, "TEMP B-TREE") || strings.Contains(detail, "SCAN s") {
 				t.Errorf("%s: %s", name, detail)
 			}
-		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 	if seen < 30 {
 		t.Errorf("only %d statements seen", seen)
 	}
+}
+
+// plan is how SQLite would run a statement, line by line.
+func plan(t *testing.T, db *sql.DB, text string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	var details []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		details = append(details, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return details
 }

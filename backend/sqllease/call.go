@@ -63,7 +63,7 @@ func detached[T any](ctx context.Context, d *Driver, work func(context.Context) 
 		return none, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(d.base, cancel)
+	stop := context.AfterFunc(d.base, cancel) //nolint:contextcheck // Close ends the call, too
 	answers := make(chan result[T], 1)
 	d.workers.run(func() {
 		defer d.calls.Done()
@@ -132,7 +132,7 @@ func attempt[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fu
 	if err != nil {
 		return none, err
 	}
-	defer conn.Close() //nolint:errcheck // gives the connection back; a broken one is dropped by the pool
+	defer conn.Close() // a broken one is dropped by the pool
 	stx, err := conn.BeginTx(context.WithoutCancel(ctx), opts)
 	if err != nil {
 		return none, err

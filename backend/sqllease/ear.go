@@ -49,7 +49,7 @@ func (d *Driver) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.
 	defer d.calls.Done()
 	heard, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.base, cancel)()
+	defer context.AfterFunc(d.base, cancel)() //nolint:contextcheck // Close ends it, too
 	if !d.ear.begin(inbox, deliver) {
 		return d.explain(fmt.Errorf("%w: the driver has a listener already", driver.ErrInvalid), Fault{})
 	}

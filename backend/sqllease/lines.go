@@ -21,7 +21,7 @@ func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error)
 	}
 	return read(ctx, d, func(t *tx) (driver.Page, error) {
 		var now int64
-		if _, err := t.row(stClock, nil, &now); err != nil {
+		if err := t.row(stClock, nil, &now); err != nil {
 			return driver.Page{}, err
 		}
 		if q.Key != "" {

@@ -42,7 +42,7 @@ func (d *Driver) migrate(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // gives the connection back
+	defer conn.Close()
 	tx, err := conn.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return err

@@ -110,12 +110,12 @@ func (p *poller) look(ctx context.Context, keys []string) (changed int64, marks 
 	}
 	s, err := read(ctx, p.Driver, func(t *tx) (seen, error) {
 		var s seen
-		if _, err := t.row(stChanged, []any{p.inbox[:]}, &s.changed); err != nil {
+		if err := t.row(stChanged, []any{p.inbox[:]}, &s.changed); err != nil {
 			return s, err
 		}
 		for _, key := range keys {
 			var m mark
-			if _, err := t.row(stMark, []any{[]byte(key)}, &m.front, &m.newest, &m.holders, &m.last, &m.waited); err != nil {
+			if err := t.row(stMark, []any{[]byte(key)}, &m.front, &m.newest, &m.holders, &m.last, &m.waited); err != nil {
 				return s, err
 			}
 			s.marks = append(s.marks, m)

@@ -147,15 +147,7 @@ func (d *Driver) dropAtClose(ctx context.Context, inbox [6]byte) (bool, error) {
 // dropSession deletes a session's row unless a claim or remembered ID of it is there.
 func (t *tx) dropSession(inbox [6]byte) (bool, error) {
 	low, high := idRange(inbox)
-	st, err := t.stmt(stDropSession)
-	if err != nil {
-		return false, err
-	}
-	r, err := st.ExecContext(t.ctx, inbox[:], low, high)
-	if err != nil {
-		return false, err
-	}
-	n, err := r.RowsAffected()
+	n, err := t.affect(stDropSession, inbox[:], low, high)
 	return n > 0, err
 }
 

@@ -115,7 +115,7 @@ func (s *statements) get(ctx context.Context, db *sql.DB, name string) (*sql.Stm
 	if !ok {
 		return nil, fmt.Errorf("no statement %q in the dialect", name)
 	}
-	st, err := db.PrepareContext(ctx, text)
+	st, err := db.PrepareContext(ctx, text) //nolint:sqlclosecheck // kept until close
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *statements) get(ctx context.Context, db *sql.DB, name string) (*sql.Stm
 // while it has one.
 func (s *statements) prepareAll(ctx context.Context, db *sql.DB) error {
 	for name := range s.text {
-		if _, err := s.get(ctx, db, name); err != nil {
+		if _, err := s.get(ctx, db, name); err != nil { //nolint:sqlclosecheck // kept until close
 			return err
 		}
 	}

@@ -190,48 +190,61 @@ func (s *step) promote(l *line, self driver.ID) (fits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for limit := 1; ; limit = maxGrants {
+	before := s.granted
+	for limit, more := 1, true; more; limit = maxGrants {
 		front, err := s.claims(stFront, []byte(l.key), limit)
 		if err != nil {
 			return false, err
 		}
+		more = len(front) == limit
 		for _, c := range front {
-			if c.expiresAt <= s.now || !h.admits(c.weight, c.capacity) {
-				return fits, nil
-			}
-			if c.keys > 1 {
-				if c.id != self {
-					s.told = append(s.told, told{kind: driver.Turn, claim: c})
-				}
-				return fits || c.id == self, nil
-			}
-			if s.granted == maxGrants {
-				l.cut = true
-				return fits, nil
-			}
-			if err := s.grant(l, c, self); err != nil {
+			v, err := s.consider(l, h, c, self)
+			if err != nil {
 				return false, err
 			}
-			fits = fits || c.id == self
+			fits = fits || (c.id == self && v != stays)
+			if v != holds {
+				more = false
+				break
+			}
 			h = h.with(c)
 		}
-		if len(front) < limit {
-			return fits, nil
-		}
 	}
+	if s.granted == before {
+		return fits, nil
+	}
+	l.ahead = ahead{}
+	return fits, s.again(l)
 }
 
-// grant makes a claim of one key hold. It leaves its expiry alone.
-func (s *step) grant(l *line, c claim, self driver.ID) error {
-	s.granted++
-	l.ahead = ahead{}
-	if err := s.exec(stStand, c.id[:]); err != nil {
-		return err
+// verdict is what becomes of a claim at the front of those that wait.
+type verdict uint8
+
+const (
+	stays verdict = iota // it is dead, does not fit, or the step may grant no more
+	turns                // it fits, but only its own step may let it hold
+	holds                // it holds now
+)
+
+// consider lets a claim hold behind these holders if it may. Its expiry stays.
+func (s *step) consider(l *line, h held, c claim, self driver.ID) (verdict, error) {
+	switch {
+	case c.expiresAt <= s.now || !h.admits(c.weight, c.capacity):
+		return stays, nil
+	case c.keys > 1:
+		if c.id != self {
+			s.told = append(s.told, told{kind: driver.Turn, claim: c})
+		}
+		return turns, nil
+	case s.granted == maxGrants:
+		l.cut = true
+		return stays, nil
 	}
+	s.granted++
 	if c.id != self {
 		s.told = append(s.told, told{kind: driver.Granted, claim: c})
 	}
-	return s.again(l)
+	return holds, s.exec(stStand, c.id[:])
 }
 
 // remember keeps the number of a line that may be empty now for as long as it must

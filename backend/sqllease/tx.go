@@ -35,36 +35,45 @@ func (t *tx) stmt(name string) (*sql.Stmt, error) {
 }
 
 func (t *tx) exec(name string, args ...any) error {
-	st, err := t.stmt(name)
-	if err != nil {
-		return err
-	}
-	_, err = st.ExecContext(t.ctx, args...)
+	_, err := t.affect(name, args...)
 	return err
 }
 
+// affect answers how many rows a statement has changed.
+func (t *tx) affect(name string, args ...any) (int64, error) {
+	st, err := t.stmt(name) //nolint:sqlclosecheck // ends with the transaction
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
 func (t *tx) query(name string, args ...any) (*sql.Rows, error) {
-	st, err := t.stmt(name)
+	st, err := t.stmt(name) //nolint:sqlclosecheck // ends with the transaction
 	if err != nil {
 		return nil, err
 	}
-	return st.QueryContext(t.ctx, args...) //nolint:rowserrcheck,sqlclosecheck // the callers do
+	return st.QueryContext(t.ctx, args...)
 }
 
-// row reads at most one row; false means there was none.
-func (t *tx) row(name string, args []any, dest ...any) (bool, error) {
+// row reads at most one row. Where there is none dest stays as it is.
+func (t *tx) row(name string, args []any, dest ...any) error {
 	rows, err := t.query(name, args...)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		return false, rows.Err()
+		return rows.Err()
 	}
 	if err := rows.Scan(dest...); err != nil {
-		return false, err
+		return err
 	}
-	return true, rows.Close()
+	return rows.Close()
 }
 
 func (t *tx) claims(name string, args ...any) ([]claim, error) {
@@ -100,7 +109,7 @@ type glance struct {
 
 func (t *tx) glance(key string, inbox [6]byte, id driver.ID) (glance, error) {
 	var g glance
-	_, err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
+	err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
 		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known)
 	return g, err
 }
@@ -132,13 +141,13 @@ func (t *tx) held(key string) (held, error) {
 
 func (t *tx) group(name string, args ...any) (held, error) {
 	var h held
-	_, err := t.row(name, args, &h.count, &h.weight, &h.lightest, &h.capacity, &h.first, &h.last)
+	err := t.row(name, args, &h.count, &h.weight, &h.lightest, &h.capacity, &h.first, &h.last)
 	return h, err
 }
 
 // count answers a single number.
 func (t *tx) count(name string, args ...any) (int64, error) {
 	var n int64
-	_, err := t.row(name, args, &n)
+	err := t.row(name, args, &n)
 	return n, err
 }

@@ -1,0 +1,41 @@
+// Package sqllease is the engine of hasp's SQL stores: lines of claims in four tables,
+// over database/sql. A program does not use it but a dialect's package, such as
+// sqlitelease.
+//
+// # Requirements
+//
+// A [Dialect]: a page of SQL with the engine's statements, the schema, and what the
+// database's errors mean. The database must let a transaction take its right to write,
+// or the lines it touches, before it reads, and must compare keys byte for byte. Every
+// verb is one such transaction on a connection that is given back at once; a driver has
+// at most four commands on the user's pool, and a pool of one connection is enough.
+//
+// The decisions are made in Go, by arithmetic on what bounded, indexed statements load.
+// A database that would rather take a verb as one function call can be given another
+// implementation of the steps beneath the same calls, sessions and poller.
+//
+// # Storage layout
+//
+// hasp_claims has a row for each claim in each of its lines, holders before waiting
+// claims, in the order of their numbers. hasp_lines has each key's greatest number;
+// hasp_sessions a row for each client; hasp_meta the version of the layout. An ID that
+// must be refused if its Join arrives late is a row under a key nobody can have. Steps
+// that make a line look at a few that are due, and an idle client sweeps the rest.
+//
+// # Clock
+//
+// The database's, read once in each step, in SQL. Expiries and numbers are microseconds;
+// what the clock's resolution can hide is added to each expiry and never answered.
+//
+// # Wake-ups
+//
+// The driver polls: one row, the client's session, whose counter every step raises that
+// grants, ends or turns to a claim of this client. Only when it has changed are the
+// claims looked at. What a client's own step grants to another claim of the same client
+// is told at once.
+//
+// # Limits
+//
+// A step grants at most 32 claims and removes at most 64. Standing.Ahead of a holding
+// claim is 0. Standing.LookAgain considers the holders and the first 64 that wait.
+package sqllease
