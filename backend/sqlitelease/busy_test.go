@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +47,12 @@ func TestAForeignWriterOnlyDelays(t *testing.T) {
 	select {
 	case err := <-done:
 		t.Fatalf("while another transaction writes: %v", err)
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(300 * time.Millisecond):
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := d.Check(ctx); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("Check: %v, want ErrUnavailable that says what is in the way", err)
 	}
 	end()
 	select {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -28,9 +29,9 @@ type result[T any] struct {
 // the way, until ctx ends. It returns when ctx ends even where the database does not:
 // the goroutine that runs the work stays behind until it has cleaned up.
 func transact[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
-	return detached(ctx, d, func(ctx context.Context) (T, error) {
+	return detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (T, error) {
 		var value T
-		err := d.retry(ctx, func() error {
+		err := d.retry(ctx, trouble, func() error {
 			var err error
 			value, err = attempt(ctx, d, nil, work)
 			return err
@@ -41,9 +42,9 @@ func transact[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) 
 
 // read runs work in one read transaction, which needs no other's consent.
 func read[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
-	return detached(ctx, d, func(ctx context.Context) (T, error) {
+	return detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (T, error) {
 		var value T
-		err := d.retry(ctx, func() error {
+		err := d.retry(ctx, trouble, func() error {
 			var err error
 			value, err = attempt(ctx, d, &sql.TxOptions{ReadOnly: true}, work)
 			return err
@@ -53,8 +54,8 @@ func read[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, 
 }
 
 // detached runs work in a goroutine of its own and gives it up when ctx or the driver
-// ends; work sees both ends in its ctx.
-func detached[T any](ctx context.Context, d *Driver, work func(context.Context) (T, error)) (T, error) {
+// ends; work sees both ends in its ctx, and leaves word of what keeps it waiting.
+func detached[T any](ctx context.Context, d *Driver, work func(context.Context, *atomic.Pointer[error]) (T, error)) (T, error) {
 	var none T
 	if d.err != nil {
 		return none, d.err
@@ -65,11 +66,12 @@ func detached[T any](ctx context.Context, d *Driver, work func(context.Context) 
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(d.base, cancel) //nolint:contextcheck // Close ends the call, too
 	answers := make(chan result[T], 1)
+	trouble := new(atomic.Pointer[error])
 	d.workers.run(func() {
 		defer d.calls.Done()
 		defer cancel()
 		defer stop()
-		value, err := work(ctx)
+		value, err := work(ctx, trouble)
 		answers <- result[T]{value: value, err: err}
 	})
 	select {
@@ -81,12 +83,15 @@ func detached[T any](ctx context.Context, d *Driver, work func(context.Context) 
 	case r := <-answers:
 		return r.value, r.err
 	default:
-		return none, d.cut(ctx, nil)
 	}
+	if last := trouble.Load(); last != nil {
+		return none, d.cut(ctx, *last)
+	}
+	return none, d.cut(ctx, nil)
 }
 
 // retry repeats one try of a transaction while another is in its way.
-func (d *Driver) retry(ctx context.Context, try func() error) error {
+func (d *Driver) retry(ctx context.Context, trouble *atomic.Pointer[error], try func() error) error {
 	pause := minBusyPause
 	for {
 		err := try()
@@ -99,6 +104,7 @@ func (d *Driver) retry(ctx context.Context, try func() error) error {
 		fault := d.fault(err)
 		switch fault.Kind {
 		case Busy:
+			trouble.Store(&err)
 		case Unclear:
 			d.ready.forget()
 			if err := d.dialect.Inspect(ctx, d.db, d.tables); err != nil {

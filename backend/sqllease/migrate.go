@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -28,8 +29,8 @@ func Migrate(ctx context.Context, db *sql.DB, dialect Dialect, opts *Options) er
 	}
 	d := New(db, dialect, opts)
 	defer d.cancel()
-	_, err = detached(ctx, d, func(ctx context.Context) (bool, error) {
-		return true, d.retry(ctx, func() error { return d.migrate(ctx, text) })
+	_, err = detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
+		return true, d.retry(ctx, trouble, func() error { return d.migrate(ctx, text) })
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -34,9 +35,9 @@ func (d *Driver) openSession(ctx context.Context) error {
 	if d.dialect.Witness == nil || d.session.ready() {
 		return nil
 	}
-	first, err := detached(ctx, d, func(ctx context.Context) (bool, error) {
+	first, err := detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
 		first := false
-		err := d.retry(ctx, func() error {
+		err := d.retry(ctx, trouble, func() error {
 			release, err := d.place(ctx, false)
 			if err != nil {
 				return err
@@ -130,7 +131,7 @@ func (d *Driver) dropAtClose(ctx context.Context, inbox [6]byte) (bool, error) {
 	dropped := false
 	done := make(chan error, 1)
 	go func() {
-		done <- d.retry(ctx, func() error {
+		done <- d.retry(ctx, new(atomic.Pointer[error]), func() error {
 			var err error
 			dropped, err = attempt(ctx, d, nil, func(t *tx) (bool, error) { return t.dropSession(inbox) })
 			return err
