@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/hasp-dev/hasp/backend/sqllease"
 )
@@ -59,8 +60,8 @@ func classify(err error) sqllease.Fault {
 }
 
 // resultCode finds SQLite's result code in an error without knowing the driver: a
-// method Code() int (modernc.org/sqlite), a method ExtendedCode (ncruces/go-sqlite3) or
-// a field ExtendedCode (mattn/go-sqlite3), of any integer type.
+// method Code() int (modernc.org/sqlite), a method ExtendedCode, or an error that is the
+// code itself (ncruces/go-sqlite3), or a field ExtendedCode (mattn/go-sqlite3).
 func resultCode(err error) (int, bool) {
 	for err != nil {
 		if c, ok := err.(interface{ Code() int }); ok {
@@ -85,6 +86,9 @@ func resultCode(err error) (int, bool) {
 func extendedCode(v reflect.Value) (int, bool) {
 	if m := v.MethodByName("ExtendedCode"); m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
 		return integer(m.Call(nil)[0])
+	}
+	if v.CanUint() && strings.Contains(v.Type().PkgPath(), "sqlite") {
+		return integer(v)
 	}
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()

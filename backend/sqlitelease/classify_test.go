@@ -18,10 +18,13 @@ type (
 	extendedNo  uint16
 	typedCode   uint8
 	typedError  struct{ code uint16 } // as ncruces/go-sqlite3
+	codeItself  uint16                // the same
 )
 
 func (e *methodError) Error() string { return "an error" }
 func (e *methodError) Code() int     { return e.code }
+
+func (e codeItself) Error() string { return "an error" }
 
 func (e fieldError) Error() string { return "an error" }
 
@@ -41,6 +44,7 @@ func TestErrorsAreClassifiedByResultCode(t *testing.T) {
 	} {
 		for _, err := range []error{
 			&methodError{code}, fieldError{Code: fieldNo(code & 0xff), ExtendedCode: fieldNo(code)}, &typedError{uint16(code)},
+			codeItself(code),
 		} {
 			for _, err := range []error{err, fmt.Errorf("wrapped: %w", err), errors.Join(errors.New("another"), err)} {
 				if got := sqlitelease.Classify(err).Kind; got != want {
