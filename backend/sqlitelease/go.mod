@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/hasp-dev/hasp v0.0.0-00010101000000-000000000000
-	modernc.org/sqlite v1.59.0
+	modernc.org/sqlite v1.59.0 // for tests; the newest that is content with Go 1.25
 )
 
 require (

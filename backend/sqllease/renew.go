@@ -31,7 +31,11 @@ func (d *Driver) Renew(ctx context.Context, items []driver.Renewal, answer func(
 	})
 	d.lookForDeadHolders(ctx, items, order)
 	for chunk := range slices.Chunk(order, maxChunk) {
-		standings, err := d.renew(ctx, items, chunk)
+		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
+		for n, i := range chunk {
+			some[n] = items[i]
+		}
+		standings, err := d.renew(ctx, some)
 		for n, i := range chunk {
 			if err != nil {
 				answer(i, driver.Standing{}, err)
@@ -59,13 +63,11 @@ func (d *Driver) lookForDeadHolders(ctx context.Context, items []driver.Renewal,
 	}
 }
 
-func (d *Driver) renew(ctx context.Context, items []driver.Renewal, chunk []int) ([]driver.Standing, error) {
-	items = slices.Clone(items) // a call given up leaves its goroutine behind
+func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]driver.Standing, error) {
 	return transact(ctx, d, func(t *tx) ([]driver.Standing, error) {
-		standings := make([]driver.Standing, len(chunk))
+		standings := make([]driver.Standing, len(items))
 		lines := make(map[string]ahead)
-		for n, i := range chunk {
-			item := items[i]
+		for i, item := range items {
 			s := newStep(t)
 			st, err := s.renew(item, lines)
 			if err != nil {
@@ -74,7 +76,7 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal, chunk []int)
 			if err := s.finish(); err != nil {
 				return nil, err
 			}
-			standings[n] = st
+			standings[i] = st
 			t.after = append(t.after, func() {
 				if item.Mode == driver.Fix && st.State == driver.Holding {
 					d.known.drop(item.ID)

@@ -9,7 +9,7 @@ import (
 // standing answers how a claim stands; rows are its places, as they are now.
 func (s *step) standing(rows []claim) (driver.Standing, error) {
 	c := rows[0]
-	st := driver.Standing{State: driver.Holding, Number: c.number, Life: s.lives(c)}
+	st := driver.Standing{State: driver.Holding, Number: c.number, Life: s.lives(c), More: s.capped()}
 	if c.waiting {
 		st.State = driver.Waiting
 	}
@@ -51,7 +51,6 @@ func (s *step) inTheWay(st *driver.Standing, l *line, c claim) error {
 		return err
 	}
 	st.Ahead = max(st.Ahead, a.count)
-	st.More = st.More || l.deadLeft || l.cut
 	if a.count == 0 {
 		return nil
 	}

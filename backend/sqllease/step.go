@@ -35,6 +35,7 @@ type line struct {
 	dirty    bool // a claim has left: somebody may hold now
 	deadLeft bool // dead claims are left, since the step may remove no more
 	cut      bool // a claim that fits was not granted, since the step may grant no more
+	aside    bool // the step only swept here
 	kept     int64
 	ahead    ahead
 }
@@ -288,7 +289,7 @@ func (s *step) finish() error {
 // capped says whether the step stopped with work left.
 func (s *step) capped() bool {
 	for _, l := range s.lines {
-		if l.deadLeft || l.cut {
+		if !l.aside && (l.deadLeft || l.cut) {
 			return true
 		}
 	}

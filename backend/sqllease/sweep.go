@@ -64,6 +64,7 @@ func (s *step) sweepLine(key string) error {
 	if err != nil {
 		return err
 	}
+	l.aside = true
 	if err := s.bury(l); err != nil {
 		return err
 	}
