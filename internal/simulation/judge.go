@@ -1,0 +1,138 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Fault is a promise that a history breaks.
+type Fault struct {
+	Promise string // "G1", or a rule
+	At      time.Duration
+	Text    string
+}
+
+// String names the promise, the time and what happened.
+func (f Fault) String() string {
+	return fmt.Sprintf("%s at %.9fs: %s", f.Promise, f.At.Seconds(), f.Text)
+}
+
+// Judge answers every promise the history breaks, in the order of time.
+func Judge(h *History) []Fault {
+	j := &judge{ledger: newLedger(h)}
+	j.users()
+	j.exclusion()
+	j.tokens()
+	j.order()
+	for _, c := range j.claims() {
+		j.trust(c)
+		j.leaving(c)
+	}
+	j.waits()
+	j.leftovers()
+	slices.SortStableFunc(j.faults, func(a, b Fault) int { return int(a.At - b.At) })
+	return j.faults
+}
+
+type judge struct {
+	*ledger
+	faults []Fault
+}
+
+func (j *judge) faultf(promise string, at time.Duration, format string, args ...any) {
+	j.faults = append(j.faults, Fault{promise, at, fmt.Sprintf(format, args...)})
+}
+
+// claims answers the claims of the history, in their order.
+func (j *judge) claims() []Claim {
+	claims := make([]Claim, 0, len(j.events))
+	for c := range j.events {
+		claims = append(claims, c)
+	}
+	slices.SortFunc(claims, func(a, b Claim) int {
+		if a.Client != b.Client {
+			return int(a.Client) - int(b.Client)
+		}
+		return int(a.Nth) - int(b.Nth)
+	})
+	return claims
+}
+
+// users passes on what the users of the locks saw themselves.
+func (j *judge) users() {
+	for _, e := range j.history.Events {
+		if e.Kind == Wrong {
+			promise, text, ok := strings.Cut(e.Text, ": ")
+			if !ok {
+				promise, text = "users", e.Text
+			}
+			j.faultf(promise, e.At, "client %s: %s", e.Claim, text)
+		}
+	}
+}
+
+// exclusion is G1: leases that are trusted at once weigh no more than any of them
+// allows. After a wipe, a force, or a failover that forgot, the old one may go on for
+// a while.
+func (j *judge) exclusion() {
+	for i, l := range j.leases {
+		for _, key := range l.stay.ask.Keys {
+			weight, capacity := l.stay.ask.Weight, l.stay.ask.Capacity
+			if l.stay.excused() <= l.from {
+				break
+			}
+			others := []string{}
+			for _, o := range j.leases[:i] {
+				if o.stay.standsAt(key) && o.from <= l.from && l.from < o.end && l.from < o.stay.excused() {
+					weight += o.stay.ask.Weight
+					capacity = min(capacity, o.stay.ask.Capacity)
+					others = append(others, o.claim.String())
+				}
+			}
+			if weight > capacity {
+				j.faultf("G1", l.from, "%s is trusted on %q beside %s: weight %d where %d fits",
+					l.claim, key, strings.Join(others, ", "), weight, capacity)
+			}
+		}
+	}
+}
+
+// tokens is G3: of two leases that exclude each other, the one granted later has the
+// larger token.
+func (j *judge) tokens() {
+	for i, a := range j.leases {
+		for _, b := range j.leases[:i] {
+			if !a.excludes(b) || a.stay.granted == never || b.stay.granted == never {
+				continue
+			}
+			first, second := b, a
+			if a.stay.granted < b.stay.granted {
+				first, second = a, b
+			}
+			if first.token >= second.token {
+				j.faultf("G3", second.from, "%s was granted after %s and has token %d, not more than %d",
+					second.claim, first.claim, second.token, first.token)
+			}
+		}
+	}
+}
+
+// order is G4: no claim holds while one that entered before it, in one of its lines,
+// lives and waits.
+func (j *judge) order() {
+	for _, b := range j.ordered {
+		if b.granted == never || b.ask.Resume != nil {
+			continue
+		}
+		for _, a := range j.ordered {
+			if a.number >= b.number || a.claim == b.claim || !a.shares(b) || j.closes(a.claim) {
+				continue // a closed client hears of no grant
+			}
+			if a.granted > b.granted && a.alive(b.granted) {
+				j.faultf("G4", b.granted, "%s holds while %s, which entered before it, still waits", b.claim, a.claim)
+			}
+		}
+	}
+}
