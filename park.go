@@ -69,6 +69,8 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 	if err := l.beginPark(d); err != nil {
 		return err
 	}
+	ctx, done := l.outlived(ctx)
+	defer done()
 	c := l.claim
 	life := driver.Life{Hold: d, Wait: min(d, waitLife), Own: true}
 	answer, err := c.persistRenewal(ctx, driver.Fix, life, func(sending, driver.Standing) {})
@@ -78,10 +80,8 @@ func (l *Lease) park(ctx context.Context, op string, d time.Duration) error {
 		err = l.lostError("")
 		l.gone = true
 	}
-	if err == nil {
-		l.freed = true
-		c.e.obs.later(context.WithoutCancel(ctx), l.event(EventEnded, op, c.e.clk.now().Sub(c.since), nil))
-	}
+	l.freed = l.freed || err == nil
+	c.e.obs.later(context.WithoutCancel(ctx), l.event(EventEnded, op, c.e.clk.now().Sub(c.since), err))
 	return err
 }
 
@@ -112,6 +112,22 @@ func (l *Lease) beginPark(d time.Duration) error {
 	l.end(ErrReleased)
 	c.settle(now)
 	return nil
+}
+
+// outlived is ctx without the end that comes from l's own: Keep, Detach and Reclaim are
+// called with a context of the lease, of all contexts, and when it has ended.
+func (l *Lease) outlived(ctx context.Context) (context.Context, context.CancelFunc) {
+	for c := carriedBy(ctx); c != nil; c = c.outer {
+		if c.lease.claim != l.claim {
+			continue
+		}
+		free := context.WithoutCancel(ctx)
+		if deadline, ok := ctx.Deadline(); ok {
+			return context.WithDeadline(free, deadline)
+		}
+		return free, func() {}
+	}
+	return ctx, func() {}
 }
 
 // persistRenewal sends one renewal for a caller, until it is answered; with takes in

@@ -57,6 +57,8 @@ func (l *Lease) reclaim(ctx context.Context) (*Lease, error) {
 	if !there || c.index == blockSize-1 {
 		return nil, lost
 	}
+	ctx, done := l.outlived(ctx)
+	defer done()
 	client := &Client{e: c.e}
 	lease, err := client.takeOver(ctx, c.want, ref, c.index+1)
 	if errors.Is(err, ErrNotHeld) {
