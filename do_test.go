@@ -238,6 +238,24 @@ func TestPN1_APanicOnADeadStoreStillGoesOn(t *testing.T) {
 	})
 }
 
+func TestDoLeavesALeaseAloneThatFnHasEnded(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c := w.client("a")
+		own := func(end func(ctx context.Context, l *hasp.Lease) error) error {
+			return c.Mutex("k").Do(w.ctx, func(ctx context.Context) error {
+				l, _ := hasp.FromContext(ctx, "k")
+				return end(ctx, l)
+			})
+		}
+		wantError(t, own(func(ctx context.Context, l *hasp.Lease) error { return l.Release(ctx) }))
+		wantError(t, own(func(ctx context.Context, l *hasp.Lease) error { return l.Keep(ctx, time.Minute) }))
+		if rest := w.rest("k"); rest != time.Minute {
+			t.Errorf("rest %s, want what was kept", rest)
+		}
+	})
+}
+
 func TestDoEndsItsContextWhenItReturns(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

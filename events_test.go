@@ -263,6 +263,29 @@ func TestEventsComeOneAtATimeAndInOrder(t *testing.T) {
 	})
 }
 
+func TestSR4_ALeaseEndsOnceHoweverManyEndIt(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		for range rounds(1000) {
+			r := &recorder{}
+			c := w.clientWith(w.store.Driver(), hasp.Options{Observe: r.observe})
+			l := w.lock(c, "k")
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = l.Release(w.ctx) })
+			wg.Go(func() { _ = l.Keep(w.ctx, time.Millisecond) })
+			wg.Go(func() { _ = c.ForceRelease(w.ctx, "k", l.Token()) })
+			wg.Go(func() { _ = c.Close(w.ctx) })
+			wg.Go(func() { _ = l.Extend(w.ctx, ttl) })
+			wg.Wait()
+			synctest.Wait()
+			if n := r.count(hasp.EventReleased) + r.count(hasp.EventLost) + r.count(hasp.EventEnded); n != 1 {
+				t.Fatalf("events %q", r.kinds())
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+}
+
 func TestAnObserverMayCallTheClient(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

@@ -243,3 +243,36 @@ func TestKeepAndDetachRefuseTimesThatCannotBe(t *testing.T) {
 		wantError(t, l.Release(w.ctx))
 	})
 }
+
+func TestKeepDetachAndReclaimTakeAContextOfTheLeaseItself(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c := w.locks("a", hasp.LockOptions{Grace: time.Minute})
+		l := w.lock(c, "kept")
+		wantError(t, l.Keep(l.Context(w.ctx), time.Minute))
+
+		l = w.lock(c, "detached")
+		ticket, err := l.Detach(l.Context(w.ctx), time.Minute)
+		wantError(t, err)
+		l, err = c.Resume(w.ctx, ticket)
+		wantError(t, err)
+		wantError(t, l.Release(l.Context(w.ctx)))
+
+		l = w.lock(c, "reclaimed")
+		ctx := l.Context(w.ctx)
+		w.store.Fail(errors.New("down"))
+		<-ctx.Done()
+		w.store.Fail(nil)
+		again, err := l.Reclaim(ctx)
+		wantError(t, err)
+		wantError(t, again.Release(w.ctx))
+
+		l = w.lock(c, "limited")
+		limited, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		defer w.store.Stall()()
+		began := time.Now()
+		wantError(t, l.Keep(l.Context(limited), time.Minute), hasp.ErrUnavailable)
+		within(t, "Keep", time.Since(began), time.Second)
+	})
+}

@@ -194,3 +194,23 @@ func TestManyDeadWaitersCostNoMoreThanOne(t *testing.T) {
 		wantError(t, lb.Release(w.ctx))
 	})
 }
+
+func TestSW5_WhenEverybodyIsDeadNothingIsLeftAndTheNextHoldsAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		for i := range 20 {
+			d := w.store.Driver()
+			c := w.clientWith(d, hasp.Options{Lock: hasp.LockOptions{Wait: time.Minute}})
+			w.waiting(c, "k")
+			w.waiting(c, "k", "other")
+			w.read(c, key(i%3))
+			d.Stall()
+		}
+		time.Sleep(2 * 6 * time.Second)
+		w.empty()
+		began := time.Now()
+		l := w.lock(w.client("fresh"), "k", "other", key(0))
+		within(t, "the lock", time.Since(began), 0)
+		wantError(t, l.Release(w.ctx))
+	})
+}
