@@ -226,7 +226,7 @@ func (x *trusted) give(ctx context.Context, what string, call func() error) {
 
 // lost is what a worker does whose lease is lost: take it up again, or give it back.
 func (x *trusted) lost(ctx context.Context, r request) {
-	if x.throws.Chance(40) {
+	if x.throws.Chance(60) {
 		lease, err := x.lease.Reclaim(ctx)
 		switch word := outcome(err); {
 		case (lease == nil) == (err == nil):

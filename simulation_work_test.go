@@ -62,7 +62,7 @@ func (a *worker) options() hasp.LockOptions {
 	if a.weather.Crowded {
 		o.TTL = min(o.TTL, 2*time.Second)
 	}
-	if a.throws.Chance(20) {
+	if a.throws.Chance(30) {
 		o.Grace = a.throws.Often(time.Millisecond, 3*time.Second)
 	}
 	switch n := a.throws.IntN(20); {
