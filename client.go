@@ -78,8 +78,8 @@ func (c *Client) With(o LockOptions) *Client {
 // Close refuses new calls, ends waits with ErrClosed and the contexts of held leases
 // with cause ErrClosed, and goes on renewing until their owners have released them or
 // ctx ends. What is held then is not released, since its owner may be working: it
-// expires, and Close answers an error that names the keys (G11). On a derived client it
-// is ErrInvalid.
+// expires, and Close answers an error that names the keys (G11). A second call waits for
+// the first. On a derived client it is ErrInvalid.
 func (c *Client) Close(ctx context.Context) error {
 	if c.derived {
 		return &Error{Op: "close", Err: invalidf("this client is derived from another by Sub or With; close that one")}
@@ -94,7 +94,12 @@ func (e *engine) close(ctx context.Context, prefix string) error {
 	e.mu.Lock()
 	if e.shut {
 		e.mu.Unlock()
-		return nil // another call closes, or has closed
+		select { // another call closes, or has closed
+		case <-e.gone:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	e.shut = true
 	close(e.closing)
@@ -106,6 +111,7 @@ func (e *engine) close(ctx context.Context, prefix string) error {
 		}
 		c.mu.Unlock()
 	}
+	defer close(e.gone)
 	held := e.drain(ctx)
 	for i, key := range held {
 		held[i] = strings.TrimPrefix(key, prefix)

@@ -213,6 +213,29 @@ func TestWhileAClientClosesItTakesNoNewCalls(t *testing.T) {
 	})
 }
 
+func TestASecondCloseWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c := w.client("a")
+		l := w.lock(c, "k")
+		first, second := w.closing(c), w.closing(c)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want that of its own context", err)
+		}
+		if first.ended() || second.ended() {
+			t.Fatal("closed under running work")
+		}
+		wantError(t, l.Release(w.ctx))
+		<-first.done
+		<-second.done
+		wantError(t, first.err)
+		wantError(t, second.err)
+		wantError(t, c.Close(w.ctx))
+	})
+}
+
 func TestCloseOfADerivedClientIsInvalidAndClosesNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

@@ -33,6 +33,7 @@ type engine struct {
 	tasks   sync.WaitGroup
 	start   sync.Once
 	closing chan struct{} // closed when Close begins
+	gone    chan struct{} // closed when Close has ended
 
 	mu     sync.Mutex
 	claims map[driver.ID]*claim // every claim a signal may be for
@@ -51,6 +52,7 @@ func newEngine(d driver.Driver, opts Options) *engine {
 		gate:     make(chan struct{}, 1),
 		listened: make(chan struct{}),
 		closing:  make(chan struct{}),
+		gone:     make(chan struct{}),
 		claims:   make(map[driver.ID]*claim),
 		change:   make(chan struct{}),
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -81,8 +82,8 @@ func (o Options) resolve() (Options, error) {
 	if len(o.Name) > maxNameBytes {
 		errs = append(errs, fmt.Errorf("option Name has %d bytes, at most %d are allowed", len(o.Name), maxNameBytes))
 	}
-	if !utf8.ValidString(o.Name) {
-		errs = append(errs, fmt.Errorf("option Name %q is not valid UTF-8", o.Name))
+	if !utf8.ValidString(o.Name) || strings.IndexByte(o.Name, 0) >= 0 {
+		errs = append(errs, fmt.Errorf("option Name %q is not valid UTF-8 without NUL", o.Name))
 	}
 	o.Name = cmp.Or(o.Name, defaultName())
 	if len(o.Prefix) >= maxKeyBytes {
@@ -113,7 +114,7 @@ func defaultName() string {
 		host = "unknown"
 	}
 	if limit := maxNameBytes - 24; len(host) > limit {
-		host = host[:limit]
+		host = strings.ToValidUTF8(host[:limit], "")
 	}
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }

@@ -24,6 +24,8 @@ func TestRS7_OptionsThatCannotBeAreRefusedByNewAllAtOnce(t *testing.T) {
 		"MaxHold below 0":     {Lock: hasp.LockOptions{MaxHold: -1}},
 		"MaxLine below 0":     {Lock: hasp.LockOptions{MaxLine: -1}},
 		"Name too long":       {Name: strings.Repeat("x", 129)},
+		"Name not UTF-8":      {Name: "a\xff"},
+		"Name with NUL":       {Name: "a\x00"},
 		"Prefix too long":     {Prefix: strings.Repeat("x", 512)},
 		"Prefix with NUL":     {Prefix: "a\x00"},
 		"Prefix not UTF-8":    {Prefix: "\xff"},
