@@ -1,6 +1,9 @@
 package hasp
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetAsleep makes the client take f for the time the machine has been suspended since
 // it booted. It must be called before the client's first use.
@@ -21,3 +24,12 @@ func Parts(l *Lease) int {
 	defer l.claim.mu.Unlock()
 	return len(l.parts)
 }
+
+// Budget makes a budget and answers what ends it.
+func Budget(parent context.Context, d time.Duration) (b context.Context, end func()) {
+	made := newBudget(parent, d)
+	return made, made.end
+}
+
+// Asleep is how long the machine has been suspended since it booted.
+func Asleep() time.Duration { return asleep() }
