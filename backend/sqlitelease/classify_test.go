@@ -18,13 +18,13 @@ type (
 	extendedNo  uint16
 	typedCode   uint8
 	typedError  struct{ code uint16 } // as ncruces/go-sqlite3
-	codeItself  uint16                // the same
+	bareError   uint16                // the same
 )
 
 func (e *methodError) Error() string { return "an error" }
 func (e *methodError) Code() int     { return e.code }
 
-func (e codeItself) Error() string { return "an error" }
+func (e bareError) Error() string { return "an error" }
 
 func (e fieldError) Error() string { return "an error" }
 
@@ -43,8 +43,10 @@ func TestErrorsAreClassifiedByResultCode(t *testing.T) {
 		11 | 1<<8: sqllease.Refused, 14 | 2<<8: sqllease.Refused,
 	} {
 		for _, err := range []error{
-			&methodError{code}, fieldError{Code: fieldNo(code & 0xff), ExtendedCode: fieldNo(code)}, &typedError{uint16(code)},
-			codeItself(code),
+			&methodError{code},
+			fieldError{Code: fieldNo(code & 0xff), ExtendedCode: fieldNo(code)},
+			&typedError{uint16(code)},
+			bareError(code),
 		} {
 			for _, err := range []error{err, fmt.Errorf("wrapped: %w", err), errors.Join(errors.New("another"), err)} {
 				if got := sqlitelease.Classify(err).Kind; got != want {

@@ -130,10 +130,10 @@ func TestAFileThatIsNoDatabaseIsRefused(t *testing.T) {
 func TestACorruptFileIsRefused(t *testing.T) {
 	t.Parallel()
 	path, db := newFile(t)
-	if err := joins(t, sqlitelease.New(db, nil)); err != nil {
+	if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil { // nothing mends the file from the log
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil { // writes the log back into the file
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
