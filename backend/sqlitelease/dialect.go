@@ -44,7 +44,8 @@ func dialect(w *witness) sqllease.Dialect {
 		Inspect:    inspect,
 	}
 	if w != nil {
-		d.Witness = w
+		here := new(place)
+		d.Witness, d.Inspect, d.Intact = w, here.inspect, here.intact
 	}
 	return d
 }

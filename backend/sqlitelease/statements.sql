@@ -164,10 +164,11 @@ UPDATE {sessions} SET changed = changed + 1 WHERE inbox = $1;
 -- name: changed
 SELECT changed FROM {sessions} WHERE inbox = $1 AND session = 0;
 
--- The sessions of kernel run $2 behind the first $3 claims of $1: inbox, boot, file, 0.
+-- The sessions of kernel run $2 behind the first $3 claims of $1: inbox, boot, file,
+-- whether the claim waits.
 -- name: suspects
-SELECT s.inbox, s.boot, s.file, 0
-FROM (SELECT id FROM {claims} WHERE key = $1 AND (waiting = 1 OR (fixed = 0 AND own = 0))
+SELECT s.inbox, s.boot, s.file, c.waiting
+FROM (SELECT id, waiting FROM {claims} WHERE key = $1 AND (waiting = 1 OR (fixed = 0 AND own = 0))
   ORDER BY waiting, number LIMIT $3) AS c
 CROSS JOIN {sessions} AS s ON s.inbox = substr(c.id, 1, 6) AND s.session = 0 AND s.boot = $2 AND s.file <> '';
 

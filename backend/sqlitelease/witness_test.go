@@ -192,7 +192,7 @@ func TestLeftoversOfTheDeadAreSwept(t *testing.T) {
 	if err := os.WriteFile(filepath.Dir(path)+"/other.db-hasp-x", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for i := 0; ; i++ { // a sweep begins at a random session
 		d := sqlitelease.New(db, nil)

@@ -131,7 +131,7 @@ func attempt[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fu
 		return none, err
 	}
 	defer release()
-	if err := d.ready.ensure(ctx, d); err != nil {
+	if err := d.prepared(ctx); err != nil {
 		return none, err
 	}
 	conn, err := d.db.Conn(ctx)
@@ -162,6 +162,17 @@ func attempt[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fu
 		f()
 	}
 	return value, nil
+}
+
+// prepared says whether a transaction can begin.
+func (d *Driver) prepared(ctx context.Context) error {
+	if err := d.ready.ensure(ctx, d); err != nil {
+		return err
+	}
+	if d.dialect.Intact == nil {
+		return nil
+	}
+	return d.dialect.Intact()
 }
 
 // place waits for a place on the handle.

@@ -1,6 +1,10 @@
 package sqllease
 
-import "github.com/hasp-dev/hasp/driver"
+import (
+	"strings"
+
+	"github.com/hasp-dev/hasp/driver"
+)
 
 // Group is a group of claims for tests of the arithmetic.
 type Group = held
@@ -34,3 +38,13 @@ func Split(text string) []string { return split(text) }
 
 // CheckJoin is checkJoin.
 func CheckJoin(j driver.Join) error { return checkJoin(j) }
+
+// InTheWay is inTheWay for a line of clients with one letter each; a capital waits.
+func InTheWay(clients string, own byte) (string, int) {
+	var line []suspect
+	for _, c := range []byte(clients) {
+		line = append(line, suspect{proof: Proof{File: strings.ToLower(string(c))}, flag: c < 'a'})
+	}
+	rest, before := inTheWay(line, string(own))
+	return clients[:len(rest)], before
+}

@@ -24,6 +24,7 @@ type poller struct {
 
 	pause    time.Duration // the last one
 	unprobed time.Duration // since the last probe
+	before   int           // how many waited before this client's claims then
 	seen     int64         // the session's counter of changes
 	gap      bool          // the last look failed
 }
@@ -94,11 +95,24 @@ func (p *poller) poll(ctx context.Context) {
 			p.seen = changed
 		}
 	}
-	if p.unprobed >= probePause && p.dialect.Witness != nil {
-		p.unprobed = 0
-		if lines := p.known.lines(maxProbedLines); len(lines) > 0 && p.buryProcesses(ctx, lines) {
-			p.pause = 0
-		}
+	p.probe(ctx)
+}
+
+// probe looks for dead processes, the less often the more wait before this client's
+// claims: they look too, and see it sooner. So a crowd looks hardly more often than one.
+func (p *poller) probe(ctx context.Context) {
+	if p.dialect.Witness == nil || p.unprobed < time.Duration(1+p.before)*probePause {
+		return
+	}
+	p.unprobed, p.before = 0, 0
+	lines := p.known.lines(maxProbedLines)
+	if len(lines) == 0 {
+		return
+	}
+	buried, before := p.buryProcesses(ctx, lines)
+	p.before = before
+	if buried {
+		p.pause, p.before = 0, 0
 	}
 }
 

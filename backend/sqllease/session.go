@@ -165,18 +165,20 @@ func idRange(inbox [6]byte) (low, high []byte) {
 
 // suspect is a client in the way, or one a sweep looks at.
 type suspect struct {
-	inbox   [6]byte
-	proof   Proof
-	expired bool
+	inbox [6]byte
+	proof Proof
+	flag  bool // in the way: it waits; in a sweep: it may be swept
 }
 
 // buryProcesses removes from the front of some lines the claims of clients of this
-// machine whose processes have ended, and says whether there were any.
-func (d *Driver) buryProcesses(ctx context.Context, keys []string) bool {
+// machine whose processes have ended, and says whether there were any. It answers as
+// well how many wait before the claims of this client, where they are the fewest.
+func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool, before int) {
 	own := d.session.own()
 	if own.Boot == "" {
-		return false
+		return false, 0
 	}
+	before = maxSuspects
 	suspects, err := read(ctx, d, func(t *tx) ([]suspect, error) {
 		var all []suspect
 		for _, key := range keys {
@@ -184,14 +186,14 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) bool {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, more...)
+			more, waiting := inTheWay(more, own.File)
+			all, before = append(all, more...), min(before, waiting)
 		}
 		return all, nil
 	})
 	if err != nil {
-		return false // it is only a short cut: the claims expire
+		return false, 0 // it is only a short cut: the claims expire
 	}
-	buried := false
 	probed := make(map[string]bool)
 	for _, s := range suspects {
 		if s.proof.File == own.File || probed[s.proof.File] {
@@ -202,7 +204,28 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) bool {
 			buried = true
 		}
 	}
-	return buried
+	return buried, before
+}
+
+// inTheWay are the first claims of a line without those behind the last one of this
+// client, and how many of them wait.
+func inTheWay(line []suspect, own string) ([]suspect, int) {
+	found := false
+	for i := len(line) - 1; i >= 0 && !found; i-- {
+		if found = line[i].proof.File == own; found {
+			line = line[:i]
+		}
+	}
+	if !found && len(line) == maxSuspects {
+		return line, maxSuspects
+	}
+	waiting := 0
+	for _, s := range line {
+		if s.flag && s.proof.File != own {
+			waiting++
+		}
+	}
+	return line, waiting
 }
 
 func (t *tx) suspects(name string, args ...any) ([]suspect, error) {
@@ -215,7 +238,7 @@ func (t *tx) suspects(name string, args ...any) ([]suspect, error) {
 	for rows.Next() {
 		var s suspect
 		var inbox sql.RawBytes
-		if err := rows.Scan(&inbox, &s.proof.Boot, &s.proof.File, &s.expired); err != nil {
+		if err := rows.Scan(&inbox, &s.proof.Boot, &s.proof.File, &s.flag); err != nil {
 			return nil, err
 		}
 		copy(s.inbox[:], inbox)
@@ -285,7 +308,7 @@ func (d *Driver) sweepSessions(ctx context.Context) {
 		case s.proof.File == own.File && s.proof.Boot == own.Boot && s.proof.File != "":
 		case s.proof.Boot == own.Boot && own.Boot != "" && d.dialect.Witness.Dead(s.proof):
 			_ = d.endProcess(ctx, s) // the next client sweeps
-		case s.expired:
+		case s.flag:
 			d.dropExpired(ctx, s)
 		}
 	}

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -237,5 +238,29 @@ func TestALongCommandKeepsItsLease(t *testing.T) {
 				t.Fatalf("token %s became %s", token, h.Token)
 			}
 		}
+	}
+}
+
+// Nobody is excluded by a file that was deleted, so the command must not go on.
+func TestADeletedDatabaseEndsTheCommandWithinTheTTLAndTheWaitingToo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	holder := p.start("run", "k", "--ttl", "2s", "--", "sh", "-c", "echo $$ > ready; exec sleep 60")
+	command := p.pid("ready")
+	waiter := p.start("run", "k", "--", "touch", "ran")
+	p.waiting(1)
+	for _, name := range []string{"locks.db", "locks.db-wal", "locks.db-shm"} {
+		_ = os.Remove(p.path(name))
+	}
+	began := time.Now()
+	p.dead(command)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the command ran for %s more", took)
+	}
+	p.want(70, p.end(holder))
+	got := p.end(waiter)
+	p.want(69, got)
+	if p.exists("ran") || !strings.Contains(got.err, "deleted or replaced") {
+		t.Errorf("the waiter ran: %t, it said %q", p.exists("ran"), got.err)
 	}
 }
