@@ -25,7 +25,7 @@ type call struct {
 	reply any
 	err   error
 	slow  bool          // the client library may have sent it more than once
-	done  chan struct{} // closed when reply and err are set
+	done  chan struct{} // closed when reply and err are set; nil: its caller flies itself
 	then  func(*call)   // or called then, on the flight's goroutine
 }
 
@@ -47,18 +47,22 @@ type batcher struct {
 // goroutine. For another a goroutine flies, since nothing interrupts the reading of a
 // socket that go-redis waits on; the call goes on without its caller.
 func (b *batcher) do(ctx context.Context, c *call) error {
-	c.done = make(chan struct{})
+	over := ctx.Done()
+	if over != nil {
+		c.done = make(chan struct{})
+	}
 	f, lead := b.enter(c)
 	switch {
-	case lead && ctx.Done() == nil:
+	case lead && over == nil:
 		b.land(f, []*call{c})
+		return c.err
 	case lead:
 		go b.serve(f, c)
 	}
 	select {
 	case <-c.done:
 		return c.err
-	case <-ctx.Done():
+	case <-over:
 		b.drop(c)
 		return ended(ctx)
 	case <-b.over:
@@ -79,6 +83,9 @@ func (b *batcher) enter(c *call) (f *flight, lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.flights) >= maxFlights && !b.roomForOne() {
+		if c.done == nil {
+			c.done = make(chan struct{})
+		}
 		b.queue = append(b.queue, c)
 		return nil, false
 	}
@@ -133,11 +140,12 @@ func (b *batcher) land(f *flight, calls []*call) {
 func (b *batcher) run(calls []*call) {
 	b.fly(calls)
 	for _, c := range calls {
-		if c.then != nil {
+		switch {
+		case c.then != nil:
 			c.then(c)
-			continue
+		case c.done != nil:
+			close(c.done)
 		}
-		close(c.done)
 	}
 }
 

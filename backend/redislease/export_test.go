@@ -30,7 +30,7 @@ func Classify(err error) error { return classify(err) }
 func Scripts() map[string][2]string {
 	all := make(map[string][2]string)
 	s := newScripts()
-	for _, x := range []script{s.join, s.hold, s.renew, s.leave, s.end, s.lines, s.watch} {
+	for _, x := range []script{s.take, s.join, s.give, s.hold, s.renew, s.leave, s.end, s.lines, s.watch} {
 		all[x.name] = x.source
 	}
 	return all

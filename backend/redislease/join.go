@@ -18,20 +18,23 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 		return driver.Standing{}, err
 	}
 	others := otherKeys(&j)
-	if err := d.together(slices.Concat(j.Keys, others)); err != nil {
-		return driver.Standing{}, err
+	if len(j.Keys)+len(others) > 1 {
+		if err := d.together(slices.Concat(j.Keys, others)); err != nil {
+			return driver.Standing{}, err
+		}
+	}
+	if len(j.Keys) == 1 && j.Leaving == nil && j.Resume == nil && !d.crowds.has(j.Keys[0]) {
+		c := d.taking(&j)
+		if err := d.enter(ctx, c, &j); err != nil {
+			return driver.Standing{}, err
+		}
+		if n, alone := c.reply.(int64); alone {
+			return driver.Standing{State: driver.Holding, Number: n, Life: ms(millis(j.Life.Hold))}, nil
+		}
 	}
 	c := d.joining(&j, others)
-	err := d.call(ctx, c)
-	if err != nil {
-		d.undo(&j, err) //nolint:contextcheck // it goes on without the caller
+	if err := d.enter(ctx, c, &j); err != nil {
 		return driver.Standing{}, err
-	}
-	if c.slow {
-		d.suspects.add(j.ID, remembering(j.Life))
-	}
-	if n, alone := c.reply.(int64); alone {
-		return driver.Standing{State: driver.Holding, Number: n, Life: ms(millis(j.Life.Hold))}, nil
 	}
 	s, err := standing(c.reply)
 	if err != nil {
@@ -42,6 +45,30 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	}
 	d.note(j.Keys, &s)
 	return s, nil
+}
+
+// enter sends one call of a Join.
+func (d *Driver) enter(ctx context.Context, c *call, j *driver.Join) error {
+	err := d.call(ctx, c)
+	switch {
+	case err != nil: // the call may still be under way, so only its error is looked at
+		d.undo(j, err) //nolint:contextcheck // it goes on without the caller
+	case c.slow:
+		d.suspects.add(j.ID, remembering(j.Life))
+	}
+	return err
+}
+
+// taking makes the call of a Join that hopes for an empty line.
+func (d *Driver) taking(j *driver.Join) *call {
+	hold, grace := millis(j.Life.Hold), millis(j.Life.Grace)
+	keep := keepSeconds(hold)
+	c := &call{script: &d.scripts.take, keys: 1, counts: true}
+	c.args = append(make([]any, 0, 4), d.naming.line(j.Keys[0]), hold+grace+keep*1000, recordOf(j, keep))
+	if j.Life.Grace != 0 || j.Index != 0 {
+		c.args = append(c.args, "1A")
+	}
+	return c
 }
 
 // otherKeys are those of what leaves that the claim itself has not.
@@ -59,15 +86,7 @@ func otherKeys(j *driver.Join) []string {
 
 // joining makes the call of a Join.
 func (d *Driver) joining(j *driver.Join, others []string) *call {
-	hold, grace := millis(j.Life.Hold), millis(j.Life.Grace)
-	keep := keepSeconds(hold)
-	kind, total := "A", hold+grace+keep*1000
-	if j.Life.Grace == 0 && j.Index == 0 {
-		kind = "a"
-	}
-	if len(j.Keys) > 1 || j.Leaving != nil || j.Resume != nil {
-		total = 0
-	}
+	hold := millis(j.Life.Hold)
 	leaving, remember := "", int64(0)
 	if j.Leaving != nil {
 		leaving = string(j.Leaving.ID[:])
@@ -78,11 +97,11 @@ func (d *Driver) joining(j *driver.Join, others []string) *call {
 		taken, number = string(j.Resume.ID[:]), j.Resume.Number
 	}
 	c := &call{script: &d.scripts.join, keys: 4 * (len(j.Keys) + len(others)), counts: true}
-	c.args = make([]any, 0, c.keys+14)
+	c.args = make([]any, 0, c.keys+11)
 	c.args = d.naming.appendKeys(c.args, j.Keys...)
 	c.args = d.naming.appendKeys(c.args, others...)
-	c.args = append(c.args, total, kind, recordOf(j, keep), string(j.ID[:]), hold, grace, millis(j.Life.Wait),
-		j.MaxLine, bit(j.Try), len(j.Keys), leaving, remember, taken, number)
+	c.args = append(c.args, recordOf(j, keepSeconds(hold)), hold, millis(j.Life.Grace), millis(j.Life.Wait), j.MaxLine,
+		bit(j.Try), len(j.Keys), leaving, remember, taken, number)
 	return c
 }
 
@@ -94,7 +113,7 @@ func keepSeconds(hold int64) int64 {
 // recordOf is what stands in a claim's record behind its number.
 func recordOf(j *driver.Join, keep int64) string {
 	b := make([]byte, 0, 64)
-	b = fmt.Appendf(b, "%06x", keep)
+	b = appendHex(b, keep, 6)
 	b = append(b, j.ID[:]...)
 	b = appendAttribute(b, 'w', j.Weight, 1)
 	b = appendAttribute(b, 'c', j.Capacity, 1)
@@ -102,6 +121,14 @@ func recordOf(j *driver.Join, keep int64) string {
 	b = appendAttribute(b, 'i', int64(j.Index), 0)
 	b = append(b, '|')
 	return string(append(b, j.Name...))
+}
+
+// appendHex appends a number in so many hex digits.
+func appendHex(b []byte, n int64, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b = append(b, "0123456789abcdef"[n>>shift&15])
+	}
+	return b
 }
 
 func appendAttribute(b []byte, letter byte, value, usual int64) []byte {
@@ -147,14 +174,22 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 	if err := d.together(l.Keys); err != nil {
 		return driver.Standing{}, err
 	}
+	if len(l.Keys) == 1 && d.remember(&l) == 0 && !d.crowds.has(l.Keys[0]) {
+		c := &call{script: &d.scripts.give, keys: 1}
+		c.args = append(make([]any, 0, 2), d.naming.line(l.Keys[0]), string(l.ID[:]))
+		if err := d.call(ctx, c); err != nil {
+			return driver.Standing{}, err
+		}
+		if n, alone := c.reply.(int64); alone {
+			return driver.Standing{State: driver.Left, Number: n}, nil
+		}
+		d.crowds.set(l.Keys[0], true)
+	}
 	c := d.departing(&l)
 	if err := d.call(ctx, c); err != nil {
 		return driver.Standing{}, err
 	}
 	d.suspects.drop(l.ID)
-	if n, alone := c.reply.(int64); alone {
-		return driver.Standing{State: driver.Left, Number: n}, nil
-	}
 	return standing(c.reply)
 }
 

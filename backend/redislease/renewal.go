@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -97,7 +98,7 @@ func (r *renewing) giveUp(err error) {
 // where is what the items of one call must have in common.
 type where struct {
 	tag  string // in a cluster
-	life driver.Life
+	hold time.Duration
 }
 
 // send puts items into calls and submits them.
@@ -117,7 +118,7 @@ func (r *renewing) send(ctx context.Context, items []int, alone bool) {
 			w.tag = r.d.naming.tag(it.Keys[0])
 		}
 		if alone {
-			w.life = it.Life
+			w.hold = it.Life.Hold
 		}
 		b := full[w]
 		if b == nil {
@@ -169,17 +170,22 @@ func (r *renewing) holding(items []int) *call {
 	for _, i := range items {
 		c.args = append(c.args, r.d.naming.line(r.items[i].Keys[0]))
 	}
-	life := r.items[items[0]].Life
-	c.args = append(c.args, millis(life.Hold), millis(life.Grace))
+	c.args = append(c.args, millis(r.items[items[0]].Life.Hold))
 	for _, i := range items {
 		it := &r.items[i]
-		want := string(it.ID[:])
-		if it.Number != 0 {
-			want = fmt.Sprintf("%s%013x", want, it.Number)
-		}
-		c.args = append(c.args, want)
+		c.args = append(c.args, wanted(it))
 	}
 	return c
+}
+
+// wanted is an item's ID and its number, in hex as the records have it.
+func wanted(it *driver.Renewal) string {
+	const digits = 13
+	b := append(make([]byte, 0, len(it.ID)+digits), it.ID[:]...)
+	if it.Number <= 0 {
+		return string(b)
+	}
+	return string(appendHex(b, it.Number, digits))
 }
 
 // renewal makes the call for others.

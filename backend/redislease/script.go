@@ -28,16 +28,18 @@ type script struct {
 
 // scripts are all verbs.
 type scripts struct {
-	join, hold, renew, leave, end, lines, watch script
+	take, join, hold, renew, give, leave, end, lines, watch script
 }
 
 // newScripts reads the sources. Renewing and leaving pass a full server.
 func newScripts() *scripts {
 	const pass = "flags=allow-oom"
 	return &scripts{
+		take:  newScript("take", ""),
 		join:  newScript("join", ""),
 		hold:  newScript("hold", pass),
 		renew: newScript("renew", pass),
+		give:  newScript("give", pass),
 		leave: newScript("leave", pass),
 		end:   newScript("end", pass),
 		lines: newScript("lines", "flags=no-writes"),

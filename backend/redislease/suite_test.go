@@ -8,16 +8,22 @@ import (
 	"github.com/hasp-dev/hasp/driver/drivertest"
 )
 
+// The suites run one after the other: their times are short, and a busy machine is late.
+//
+//nolint:paralleltest // as it says
 func TestSuite(t *testing.T) {
-	t.Parallel()
 	s := startServer(t)
 	rdb := s.client(t)
 	suite(t, s, func() driver.Driver { return redislease.New(rdb, nil) })
 }
 
 // The scripts for Redis 6.2 do the same.
+//
+//nolint:paralleltest // as above
 func TestSuiteOfOldScripts(t *testing.T) {
-	t.Parallel()
+	if testing.Short() {
+		t.Skip("the suite runs once in short mode")
+	}
 	s := startServer(t)
 	rdb := s.client(t)
 	suite(t, s, func() driver.Driver { return redislease.New(rdb, nil).SpeakOld() })

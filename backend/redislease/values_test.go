@@ -145,17 +145,26 @@ func TestOnlyTheLastNumberOutlivesALine(t *testing.T) {
 	p.joins(&b, driver.Waiting)
 	p.joins(&c, driver.Waiting)
 	name := "hasp:{" + key + "}"
-	for _, side := range []string{"", ":q", ":x", ":n"} {
-		if left := rdb.PTTL(ctx, name+side).Val(); left < 20*time.Second || left > time.Minute {
+	d, e := p.claim(key), p.claim(key)
+	d.Life.Wait = time.Minute
+	p.leaves(&b, driver.Left)
+	p.leaves(&c, driver.Left)
+	p.joins(&d, driver.Waiting) // the list begins anew
+	e.Capacity = 5
+	for i, side := range []string{"", ":q", ":n", "", ":q", ":x", ":n"} {
+		if i == 3 {
+			p.joins(&e, driver.Waiting) // now it is a line for any capacity
+		}
+		if left := rdb.PTTL(ctx, name+side).Val(); left < time.Minute || left > 2*time.Minute {
 			t.Errorf("%q would stay for %v", name+side, left)
 		}
 	}
-	p.leaves(&b, driver.Left)
+	p.leaves(&d, driver.Left)
 	if n := rdb.ZCard(ctx, name+":q").Val(); n != 2 {
 		t.Errorf("a waiter has left, %d entries stayed", n)
 	}
 	p.leaves(&a, driver.Left)
-	p.leaves(&c, driver.Left)
+	p.leaves(&e, driver.Left)
 	keys := rdb.Keys(ctx, "hasp:{"+key+"}*").Val()
 	if len(keys) != 1 {
 		t.Errorf("left are %q", keys)

@@ -15,11 +15,29 @@ for k = 1, #KEYS, 4 do
 end
 local here = lines[1]
 
+-- the one that waits in a list with that number
+local function waiter(l, n)
+  local low, high = 0, l.n - l.h - 1
+  while low <= high do
+    local middle = math.floor((low + high) / 2)
+    local c = load(l, call('LINDEX', KEYS[l.k + 1], middle))
+    if c.n == n then
+      return c
+    elseif c.n < n then
+      low = middle + 1
+    else
+      high = middle - 1
+    end
+  end
+end
+
 -- the stay with that number, if it is alive
 local function stay(n)
   local c
-  if here.kind == 'a' then
-    c = here.c.n == tonumber(n) and here.c or nil
+  if here.c and here.c.n == tonumber(n) then
+    c = here.c
+  elseif here.kind == 'l' then
+    c = waiter(here, tonumber(n))
   elseif here.kind == 'z' then
     local id = redis.call('ZRANGEBYSCORE', KEYS[here.k + 1], n, n)[1]
     c = id and get(here, id)
@@ -84,7 +102,7 @@ for _, seen in ipairs(stays) do
         remove(l, o)
       elseif o then
         o.R, l.dirty = '1', true
-        if l.kind == 'z' then
+        if l.n then
           save(l, o)
         end
       end

@@ -1,50 +1,29 @@
 -- Puts a claim into its lines, or renews it if it lives.
 -- KEYS   4 for each line of the claim, then 4 for each other line of what leaves
--- ARGV   1 milliseconds of a record that stands alone, 0: look before (several keys, leaving, taking over)
---        2 its kind, "a" or "A"   3 the rest of the record behind the number
---        4 id  5 hold ms  6 grace ms  7 wait ms  8 longest line, 0: any  9 "1": only if it holds at once
---        10 lines of the claim
---        11 id that leaves first, or ""  12 remember it for ms
---        13 id whose place is taken, or ""  14 its number
--- Result the number where the claim stands alone and holds, else an answer (see line.lua)
+-- ARGV   1 the record of the claim behind its number: 6 hex digits, id, attributes, name
+--        2 hold ms  3 grace ms  4 wait ms  5 longest line, 0: any  6 "1": only if it holds at once
+--        7 lines of the claim
+--        8 id that leaves first, or ""  9 remember it for ms
+--        10 id whose place is taken, or ""  11 its number
+-- Result an answer (see line.lua)
 -- Redis runs a script alone, so all of this is one atomic step.
 local t = redis.call('TIME')
-if ARGV[1] ~= '0' then
-  local n = t[1] * 1000000 + t[2]
-  local old = redis.call('SET', KEYS[1], '1' .. ARGV[2] .. string.format('%013x', n) .. ARGV[3], 'NX', 'GET', 'PX', ARGV[1]) --@7
-  --@6 local old = redis.call('GET', KEYS[1])
-  if not old then
-    --@6 redis.call('SET', KEYS[1], '1' .. ARGV[2] .. string.format('%013x', n) .. ARGV[3], 'PX', ARGV[1])
-    return n
-  end
-  if #old == 22 and string.sub(old, 1, 2) == '1f' then
-    local rest, ms = ARGV[3], ARGV[1]
-    local keep = string.sub(old, 16, 21)
-    n = math.max(n, tonumber(string.sub(old, 3, 15), 16) + 1)
-    if keep > string.sub(rest, 1, 6) then
-      ms = string.format('%.0f', ms + (tonumber(keep, 16) - tonumber(string.sub(rest, 1, 6), 16)) * 1000)
-      rest = keep .. string.sub(rest, 7)
-    end
-    redis.call('SET', KEYS[1], '1' .. ARGV[2] .. string.format('%013x', n) .. rest, 'PX', ms)
-    return n
-  end
-end
 --@line
-local id, own = ARGV[4], {}
-local life = { hold = tonumber(ARGV[5]), grace = tonumber(ARGV[6]), wait = tonumber(ARGV[7]) }
+local id, own = string.sub(ARGV[1], 7, 22), {}
+local life = { hold = tonumber(ARGV[2]), grace = tonumber(ARGV[3]), wait = tonumber(ARGV[4]) }
 for k = 1, #KEYS, 4 do
   local l = open(k)
   fresh(l)
   if bad then
     return bad
   end
-  if #own < tonumber(ARGV[10]) then
+  if #own < tonumber(ARGV[7]) then
     own[#own + 1] = l
   end
 end
 settle()
-if ARGV[11] ~= '' then
-  leave(lines, ARGV[11], 0, tonumber(ARGV[12]))
+if ARGV[8] ~= '' then
+  leave(lines, ARGV[8], 0, tonumber(ARGV[9]))
 end
 
 local function fill(c, n, i)
@@ -66,8 +45,8 @@ end
 
 -- gives a holding claim to the new id
 local function takeover(new)
-  local cs = collect(ARGV[13], own)
-  if not cs or cs[1].n ~= tonumber(ARGV[14]) or not cs[1].holding then
+  local cs = collect(ARGV[10], own)
+  if not cs or cs[1].n ~= tonumber(ARGV[11]) or not cs[1].holding then
     return gone(0, own)
   end
   for i = 1, #own do
@@ -80,12 +59,15 @@ local function takeover(new)
     local l, c = own[i], fill(new, cs[i].n, i)
     keep(l, keepfor(life.hold))
     l.changed, l.dirty = true, true
-    if l.kind == 'a' then
+    if l.c then
       l.c = c
+      if l.n then
+        place(l, c)
+      end
     else
-      redis.call('HDEL', KEYS[l.k + 3], ARGV[13])
-      redis.call('ZREM', KEYS[l.k + 1], ARGV[13])
-      redis.call('ZREM', KEYS[l.k + 2], ARGV[13])
+      redis.call('HDEL', KEYS[l.k + 3], ARGV[10])
+      redis.call('ZREM', KEYS[l.k + 1], ARGV[10])
+      redis.call('ZREM', KEYS[l.k + 2], ARGV[10])
       place(l, c)
     end
     cs[i] = c
@@ -94,14 +76,14 @@ local function takeover(new)
 end
 
 local function come(new)
-  local holds, full, n, longest = true, false, micros, tonumber(ARGV[8])
+  local holds, full, n, longest = true, false, micros, tonumber(ARGV[5])
   for i = 1, #own do
     local l = own[i]
     holds = holds and admits(l, new.w, new.c)
-    full = full or longest > 0 and l.kind == 'z' and l.n - l.h >= longest
+    full = full or longest > 0 and l.n and l.n - l.h >= longest
     n = math.max(n, l.last + 1)
   end
-  if not holds and (ARGV[9] == '1' or full) then
+  if not holds and (ARGV[6] == '1' or full) then
     return refused(own, new.w, new.c)
   end
   new.holding = holds
@@ -133,8 +115,8 @@ local function join()
       return gone(0, own)
     end
   end
-  local new = record(id, ARGV[3], 23)
-  if ARGV[13] ~= '' then
+  local new = record(id, ARGV[1], 23)
+  if ARGV[10] ~= '' then
     return takeover(new)
   end
   return come(new)

@@ -6,13 +6,19 @@
 -- signals last. Redis runs a script alone, so all of that is one atomic step. A
 -- verb that finds "bad" set has written nothing and answers it.
 --
--- A line has four keys: KEYS[k] its record, KEYS[k+1] the order (id -> number),
--- KEYS[k+2] the expiries (id -> ms), KEYS[k+3] the claims (id -> number, attributes,
--- name). docs/stores.md describes them.
+-- A line has four keys: KEYS[k] its record, KEYS[k+1] the order, KEYS[k+2] the
+-- expiries, KEYS[k+3] the claims. By what its record says it is
+--   n  nothing        f  empty, only the last number and remembered ids
+--   a  one claim that holds, in the record
+--   l  a crowd of claims of capacity 1: the holder in the record, the ids of those that
+--      wait in a list, their claims (number, expiry, attributes, name) in a hash
+--   z  a crowd of any claims: the number of the last holder in the record, sorted sets
+--      id -> number and id -> expiry, the claims (number, attributes, name) in a hash
+-- docs/stores.md describes them.
 local call, sub, fmt, find, match = redis.call, string.sub, string.format, string.find, string.match
 local now, micros = t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 local removals, grants = 64, 32
-local HUGE = 4503599627370496
+local HUGE, LOOK = 4503599627370496, 100
 local lines, byname, news, bad = {}, {}, {}, nil
 
 -- attributes: a letter and a decimal number each
@@ -80,7 +86,7 @@ local function open(k)
     bad = bad or s
     return l
   end
-  local kind, last, keep = match(s, '^1([faAz])(%x%x%x%x%x%x%x%x%x%x%x%x%x)(%x%x%x%x%x%x)')
+  local kind, last, keep = match(s, '^1([faAlz])(%x%x%x%x%x%x%x%x%x%x%x%x%x)(%x%x%x%x%x%x)')
   if not kind then
     if match(s, '^[2-9]%a%x%x%x%x%x%x%x%x') then
       l.bad = redis.error_reply('HASPNEWER layout version ' .. sub(s, 1, 1) .. ', this client knows 1')
@@ -101,6 +107,20 @@ local function open(k)
       a = attributes(more)
     end
     bar = at
+  elseif kind == 'l' then
+    local guard, soon, n, cursor, low, more, at = match(s, '^ (%d+) (%d+) (%d+) (%d+) (%d+) (%w*)|()', 22)
+    l.guard, l.soon, l.n = tonumber(guard), tonumber(soon), tonumber(n)
+    l.cursor, l.low, l.cap, l.h = tonumber(cursor), tonumber(low), 1, 0
+    if more ~= '' then
+      a = attributes(more)
+    end
+    local tail = tonumber(a and a.m or 0) * 27
+    if #s - tail >= at then
+      local c = record(sub(s, at + 24, at + 39), sub(s, 1, #s - tail), at + 40)
+      c.n, c.exp, c.holding = tonumber(sub(s, at, at + 12), 16), tonumber(sub(s, at + 13, at + 23), 16), true
+      l.c, l.h = c, 1
+    end
+    l.used = l.h
   elseif kind == 'f' then
     bar = find(s, '|', 22, true)
     if bar > 22 then
@@ -128,12 +148,12 @@ end
 -- side keys without a record are left over if they are of our types
 local function fresh(l)
   local k = l.k
-  if l.kind == 'z' or bad or call('EXISTS', KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]) == 0 then
+  if l.n or bad or call('EXISTS', KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]) == 0 then
     return
   end
   for i, want in ipairs({ 'zset', 'zset', 'hash' }) do
     local is = call('TYPE', KEYS[k + i]).ok
-    if is ~= want and is ~= 'none' then
+    if is ~= want and is ~= 'none' and not (i == 1 and is == 'list') then
       bad = redis.error_reply('HASPFOREIGN not a value of hasp beside the key')
       return
     end
@@ -152,7 +172,7 @@ end
 local function keep(l, seconds)
   if seconds > l.keep then
     l.keep, l.dirty = seconds, true
-    if l.kind == 'z' then
+    if l.n then
       outlive(l, now)
     end
   end
@@ -160,6 +180,15 @@ end
 
 local function hold(l, c)
   c.holding = true
+  if l.kind == 'l' then
+    if l.n > 0 and call('LINDEX', KEYS[l.k + 1], 0) == c.id then
+      call('LPOP', KEYS[l.k + 1])
+      call('HDEL', KEYS[l.k + 3], c.id)
+      l.cursor = math.max(l.cursor - 1, 0)
+    end
+    l.c, l.h, l.used, l.dirty, l.changed = c, 1, 1, true, true
+    return
+  end
   l.h, l.used, l.g, l.dirty, l.changed = l.h + 1, l.used + c.w, c.n, true, true
   if c.c < l.cap then
     l.cap, l.capn = c.c, 1
@@ -196,28 +225,65 @@ local function unhold(l, c)
 end
 
 local function save(l, c)
-  call('HSET', KEYS[l.k + 3], c.id, fmt('%013x', c.n) .. text(c))
+  if l.kind == 'z' then
+    call('HSET', KEYS[l.k + 3], c.id, fmt('%013x', c.n) .. text(c))
+  elseif c.holding then
+    l.dirty = true
+  else
+    call('HSET', KEYS[l.k + 3], c.id, fmt('%013x%011x', c.n, c.exp) .. text(c))
+  end
 end
 
 local function place(l, c)
-  call('ZADD', KEYS[l.k + 1], fmt('%.0f', c.n), c.id)
-  call('ZADD', KEYS[l.k + 2], fmt('%.0f', c.exp), c.id)
+  if l.kind == 'z' then
+    call('ZADD', KEYS[l.k + 1], fmt('%.0f', c.n), c.id)
+    call('ZADD', KEYS[l.k + 2], fmt('%.0f', c.exp), c.id)
+  elseif c.holding then
+    l.c = c
+  else
+    call('RPUSH', KEYS[l.k + 1], c.id)
+    l.low = math.min(l.low, c.exp)
+    if l.n - l.h <= 1 then -- the list and the hash are new
+      l.raise, l.dirty = true, true
+    end
+  end
   save(l, c)
-  l.soon = math.min(l.soon, c.exp)
+  if l.kind == 'z' or not c.holding then
+    l.soon = math.min(l.soon, c.exp)
+  end
   outlive(l, c.exp)
 end
 
--- turns a line into a crowd
-local function spread(l)
-  local c = l.c
-  l.kind, l.g, l.guard, l.soon, l.used, l.cap, l.capn, l.h, l.n = 'z', 0, 0, HUGE, 0, HUGE, 0, 0, 0
-  l.dirty, l.raise, l.c = true, true, nil
+-- turns a line into a crowd, of claims of capacity 1 only or of any
+local function spread(l, mutexes)
+  local c, was = l.c, l.changed
+  l.guard, l.soon, l.used, l.h, l.n, l.dirty, l.raise, l.c = 0, HUGE, 0, 0, 0, true, true, nil
+  if mutexes then
+    l.kind, l.cap, l.cursor, l.low = 'l', 1, 0, HUGE
+  else
+    l.kind, l.g, l.cap, l.capn = 'z', 0, HUGE, 0
+  end
   if c then
-    local was = l.changed
-    l.n = 1
     hold(l, c)
     place(l, c)
-    l.changed = was
+    l.n, l.changed = 1, was
+  end
+end
+
+-- turns a crowd of capacity 1 into one of any; the longer it is the longer that takes
+local function widen(l)
+  local ids, waiting = call('LRANGE', KEYS[l.k + 1], 0, -1), {}
+  for i = 1, #ids do
+    local s = call('HGET', KEYS[l.k + 3], ids[i])
+    local c = record(ids[i], s, 25)
+    c.n, c.exp = tonumber(sub(s, 1, 13), 16), tonumber(sub(s, 14, 24), 16)
+    waiting[i] = c
+  end
+  call('DEL', KEYS[l.k + 1], KEYS[l.k + 3])
+  spread(l, false)
+  for i = 1, #waiting do
+    l.n = l.n + 1
+    place(l, waiting[i])
   end
 end
 
@@ -227,8 +293,10 @@ local function enter(l, c)
     l.kind, l.c, l.changed = 'a', c, true
     return
   end
-  if l.kind ~= 'z' then
-    spread(l)
+  if l.kind == 'l' and c.c > 1 then
+    widen(l)
+  elseif not l.n then
+    spread(l, c.c == 1 and not (l.c and l.c.c > 1))
   end
   l.n = l.n + 1
   if c.holding then
@@ -245,6 +313,17 @@ local function remove(l, c)
     l.kind, l.c, l.changed = 'f', nil, true
     return
   end
+  if l.kind == 'l' then
+    l.n = l.n - 1
+    if c.holding then
+      l.c, l.h, l.used, l.changed = nil, 0, 0, true
+      return
+    end
+    call('HDEL', KEYS[l.k + 3], c.id)
+    call('LREM', KEYS[l.k + 1], 1, c.id)
+    l.cursor = math.max(l.cursor - 1, 0)
+    return
+  end
   call('HDEL', KEYS[l.k + 3], c.id)
   call('ZREM', KEYS[l.k + 1], c.id)
   call('ZREM', KEYS[l.k + 2], c.id)
@@ -255,9 +334,17 @@ local function remove(l, c)
 end
 
 local function load(l, id)
+  if l.c and l.c.id == id then
+    return l.c
+  end
   local s = call('HGET', KEYS[l.k + 3], id)
   if not s then
     return nil
+  end
+  if l.kind == 'l' then
+    local c = record(id, s, 25)
+    c.n, c.exp, c.holding = tonumber(sub(s, 1, 13), 16), tonumber(sub(s, 14, 24), 16), false
+    return c
   end
   local c = record(id, s, 14)
   c.n = tonumber(sub(s, 1, 13), 16)
@@ -270,17 +357,61 @@ local function get(l, id)
   if l.kind == 'a' then
     return l.c.id == id and l.c or nil
   end
-  if l.kind ~= 'z' then
+  if not l.n then
     return nil
   end
   local c = load(l, id)
-  if c then
+  if c and l.kind == 'z' then
     c.exp = tonumber(call('ZSCORE', KEYS[l.k + 2], id))
   end
   return c
 end
 
+-- Looks at a part of a list for the dead; those in front are found by handing over
+-- anyway. The list has been gone through when the cursor is back at its front, and
+-- "soon" is then the first expiry of all.
+local function sweeplist(l)
+  if l.c and l.c.exp < now then
+    removals = removals - 1
+    remove(l, l.c)
+  end
+  if l.soon >= now then
+    return
+  end
+  local ids = call('LRANGE', KEYS[l.k + 1], l.cursor, l.cursor + LOOK - 1)
+  local dead, looked = {}, 0
+  if #ids > 0 then
+    local texts = call('HMGET', KEYS[l.k + 3], unpack(ids))
+    for i = 1, #ids do
+      local exp = tonumber(sub(texts[i], 14, 24), 16)
+      if exp >= now then
+        l.low = math.min(l.low, exp)
+      elseif removals > 0 then
+        removals = removals - 1
+        call('LSET', KEYS[l.k + 1], l.cursor + i - 1, '')
+        dead[#dead + 1] = ids[i]
+      else
+        l.dead, l.capped = l.cursor == 0 and i == #dead + 1, true
+        break
+      end
+      looked = i
+    end
+  end
+  if #dead > 0 then
+    call('LREM', KEYS[l.k + 1], 0, '')
+    call('HDEL', KEYS[l.k + 3], unpack(dead))
+    l.n = l.n - #dead
+  end
+  l.cursor, l.dirty = l.cursor + looked - #dead, true
+  if looked == #ids and l.cursor >= l.n - l.h then
+    l.soon, l.cursor, l.low = l.low, 0, HUGE
+  end
+end
+
 local function sweep(l)
+  if l.kind == 'l' then
+    return sweeplist(l)
+  end
   if l.kind == 'a' then
     if l.c.exp < now then
       removals = removals - 1
@@ -309,6 +440,9 @@ end
 
 -- the first that waits
 local function front(l)
+  if l.kind == 'l' then
+    return call('LINDEX', KEYS[l.k + 1], 0)
+  end
   return call('ZRANGEBYSCORE', KEYS[l.k + 1], fmt('(%.0f', l.g), '+inf', 'LIMIT', 0, 1)[1]
 end
 
@@ -323,12 +457,24 @@ end
 -- grants what fits; a claim of several keys is told instead, and everybody behind it
 -- waits on
 local function handover(l)
-  if l.kind ~= 'z' or l.dead then
+  if not l.n or l.dead then
     return
   end
   while l.n > l.h do
+    if l.kind == 'l' and l.h == 1 then
+      return
+    end
     local c = load(l, front(l))
-    if not fits(l, c.w, c.c) then
+    while c and c.exp and c.exp < now do -- in a list the sweep may not have seen it
+      if removals <= 0 then
+        l.capped = true
+        return
+      end
+      removals = removals - 1
+      remove(l, c)
+      c = l.n > l.h and load(l, front(l))
+    end
+    if not c or not fits(l, c.w, c.c) then
       return
     end
     if c.several then
@@ -360,7 +506,7 @@ local function admits(l, w, c)
   if l.kind == 'a' then
     return w + l.c.w <= math.min(c, l.c.c)
   end
-  return l.kind ~= 'z' or l.n == l.h and not l.dead and fits(l, w, c)
+  return not l.n or l.n == 0 or l.n == l.h and not l.dead and fits(l, w, c)
 end
 
 -- the end of the remembered entry of that id, or nil
@@ -396,13 +542,22 @@ local function write(l)
   if l.v > now then
     extra = extra .. fmt('v%.0f', l.v)
   end
-  if l.kind == 'z' and l.n == 0 then
-    l.kind = 'f'
+  if l.n == 0 then
+    l.kind, l.n = 'f', nil
   end
-  if l.kind == 'z' then
+  if l.n then
+    local s
     outlive(l, 0)
-    call('SET', KEYS[k], fmt('1z%013x%06x %.0f %.0f %.0f %.0f %.0f %d %d %d ', l.last, l.keep, l.g, l.guard,
-      l.soon, l.used, l.cap, l.capn, l.h, l.n) .. extra .. '|' .. l.tail, 'PXAT', fmt('%.0f', l.guard))
+    if l.kind == 'z' then
+      s = fmt('1z%013x%06x %.0f %.0f %.0f %.0f %.0f %d %d %d ', l.last, l.keep, l.g, l.guard,
+        l.soon, l.used, l.cap, l.capn, l.h, l.n) .. extra .. '|'
+    else
+      s = fmt('1l%013x%06x %.0f %.0f %d %d %.0f ', l.last, l.keep, l.guard, l.soon, l.n, l.cursor, l.low) .. extra .. '|'
+      if l.c then
+        s = s .. fmt('%013x%011x', l.c.n, l.c.exp) .. l.c.id .. text(l.c)
+      end
+    end
+    call('SET', KEYS[k], s .. l.tail, 'PXAT', fmt('%.0f', l.guard))
     if l.raise then
       for i = 1, 3 do
         call('PEXPIREAT', KEYS[k + i], fmt('%.0f', l.guard))
@@ -459,13 +614,21 @@ local function reschedule(l, c, exp, grace)
     c.exp = exp
     return
   end
+  if l.kind == 'l' then
+    if redo or exp ~= c.exp then
+      c.exp = exp
+      save(l, c)
+      outlive(l, exp)
+    end
+    return
+  end
   if redo then
     save(l, c)
   end
   if exp ~= c.exp then
     c.exp = exp
     call('ZADD', KEYS[l.k + 2], fmt('%.0f', exp), c.id)
-    l.soon = math.min(l.soon, exp)
+    l.soon = math.min(l.soon, exp) -- Fix may shorten
     outlive(l, exp)
   end
 end
@@ -476,6 +639,17 @@ local function way(l, c, ahead)
   local n = math.min(ahead, 16)
   if n == 0 then
     return now, nil
+  end
+  if l.kind == 'l' then -- all of them must be gone
+    local at = l.c and l.c.exp or 0
+    n = math.min(n, 8) - l.h
+    if n > 0 then
+      local texts = call('HMGET', KEYS[l.k + 3], unpack(call('LRANGE', KEYS[l.k + 1], 0, n - 1)))
+      for i = 1, n do
+        at = math.max(at, tonumber(sub(texts[i], 14, 24), 16))
+      end
+    end
+    return at + 1, l.c
   end
   local ids = call('ZRANGE', KEYS[l.k + 1], 0, n - 1)
   local texts = call('HMGET', KEYS[l.k + 3], unpack(ids))
@@ -510,7 +684,7 @@ end
 
 -- a holder of a line but that claim
 local function holder(l, but)
-  if l.kind == 'a' then
+  if l.c then
     return l.c ~= but and l.c or nil
   end
   if l.kind ~= 'z' or l.h == 0 then
@@ -550,7 +724,7 @@ local function refused(ls, w, c)
   local ahead, h = 0, nil
   for i = 1, #ls do
     local l = ls[i]
-    ahead = math.max(ahead, l.kind == 'z' and l.n or l.kind == 'a' and 1 or 0)
+    ahead = math.max(ahead, l.n or l.kind == 'a' and 1 or 0)
     if not h and not admits(l, w, c) then
       h = holder(l)
     end
@@ -558,15 +732,43 @@ local function refused(ls, w, c)
   return answer(ls, 3, 0, 0, 0, 0, ahead, h)
 end
 
+-- how many stand before a claim. Numbers rise along a list, so the place of one that
+-- waits can be halved down to where looking through it is cheap.
+local function rankof(l, c)
+  if l.kind == 'z' then
+    return call('ZRANK', KEYS[l.k + 1], c.id)
+  end
+  if c.holding then
+    return 0
+  end
+  local low, high = 0, l.n - l.h
+  while high - low > LOOK do
+    local middle = math.floor((low + high) / 2)
+    local text = call('HGET', KEYS[l.k + 3], call('LINDEX', KEYS[l.k + 1], middle))
+    if tonumber(sub(text, 1, 13), 16) <= c.n then
+      low = middle
+    else
+      high = middle
+    end
+  end
+  local ids = call('LRANGE', KEYS[l.k + 1], low, high - 1)
+  for i = 1, #ids do
+    if ids[i] == c.id then
+      return low + i - 1 + l.h
+    end
+  end
+  return l.n
+end
+
 -- how a live claim stands: cs are its records in the lines ls
 local function standing(ls, cs)
   local c, ahead, behind, look, h = cs[1], 0, 0, now, nil
   for i = 1, #ls do
     local l = ls[i]
-    if l.kind == 'z' then
+    if l.n then
       local rank = 0
       if l.n > 1 and not (cs[i].holding and l.h == 1) then
-        rank = call('ZRANK', KEYS[l.k + 1], c.id)
+        rank = rankof(l, c)
       end
       ahead = math.max(ahead, rank)
       if l.n > l.h and l.n > rank + 1 then
@@ -653,7 +855,8 @@ local function renew(ls, cs, number, mode, life)
       reschedule(l, o, math.max(o.exp, now + life.wait), 0)
     elseif mode == 2 then
       o.F, l.dirty, o.g = '1', true, 0
-      if l.kind == 'z' then
+      l.soon = l.n and math.min(l.soon, now + life.hold)
+      if l.n then
         save(l, o)
       end
       reschedule(l, o, now + life.hold, 0)
