@@ -52,7 +52,7 @@ func classify(err error) sqllease.Fault {
 	case codeNoLFS:
 		return refused("the file system cannot hold so large a file")
 	case codeIOErr:
-		return sqllease.Fault{Kind: sqllease.Unavailable, Text: "the disk failed to read or write"}
+		return sqllease.Fault{Kind: sqllease.Unavailable, Text: "the disk failed to read or write, or is full"}
 	case codeError:
 		return sqllease.Fault{Kind: sqllease.Unclear}
 	}

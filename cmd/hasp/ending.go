@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"syscall"
 
 	"github.com/hasp-dev/hasp"
@@ -81,10 +83,22 @@ func revoked(err error) bool {
 
 // startError gives a command that cannot be started its exit code.
 func startError(name string, err error) error {
-	if errors.Is(err, syscall.ENOENT) {
+	switch {
+	case errors.Is(err, syscall.ENOENT) && isPath(name):
+		return &failure{code: exitNotFound, kind: "not_found", err: fmt.Errorf("%s: it is there, but not the interpreter that it names", printable(name))}
+	case errors.Is(err, syscall.ENOENT):
 		return &failure{code: exitNotFound, kind: "not_found", err: fmt.Errorf("%s: command not found", printable(name))}
+	case errors.Is(err, syscall.ENOEXEC):
+		err = fmt.Errorf("%w; a script begins with a line such as #!/bin/sh", err)
 	}
 	return &failure{code: exitCannotRun, kind: "cannot_run", err: fmt.Errorf("%s: %w", printable(name), err)}
+}
+
+// isPath says whether a name is that of a file that is there, which is not looked for in
+// PATH.
+func isPath(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil && strings.Contains(name, "/")
 }
 
 // cannotRun is for failures of hasp itself at starting anything.

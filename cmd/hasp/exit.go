@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/cmd/hasp/internal/guard"
@@ -16,6 +18,7 @@ const (
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitLost        = 70
+	exitOutput      = 74
 	exitConflict    = 75
 	exitCannotRun   = 126
 	exitNotFound    = 127
@@ -109,10 +112,15 @@ func (a *app) tell(f *failure) {
 func (a *app) warn(kind string, err error) { a.tell(&failure{kind: kind, err: err, note: true}) }
 
 // message is an error without the name that already begins the line.
-func message(err error) string {
-	var own *hasp.Error
-	if errors.As(err, &own) && err == error(own) { //nolint:errorlint // only the outermost one begins the text
-		return fmt.Sprintf("%s %q: %s", own.Op, own.Key, own.Err)
+func message(err error) string { return strings.TrimPrefix(err.Error(), "hasp: ") }
+
+// output is stdout. What cannot be written there has an exit code of its own.
+type output struct{ to io.Writer }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil {
+		err = &failure{code: exitOutput, kind: "output", err: fmt.Errorf("the output cannot be written: %w", err)}
 	}
-	return err.Error()
+	return n, err
 }

@@ -9,7 +9,7 @@
 //
 // Of run: the command's own; 128 + n if it died of signal n; 126 and 127 if it cannot
 // be run or is not there. Of all: 64 wrong usage, 69 the store is unreachable or
-// refuses, 70 the lease was lost, 75 not acquired (run) and 1 not held (release).
+// refuses, 70 the lease was lost, 74 the output cannot be written, 75 not acquired (run) and 1 not held (release).
 package main
 
 import (
@@ -37,7 +37,7 @@ type Streams struct {
 
 // Main runs hasp with these arguments and environment, and answers the exit code.
 func Main(ctx context.Context, args, env []string, streams Streams) int {
-	a := &app{env: env, Streams: streams}
+	a := &app{env: env, Streams: Streams{output{streams.Out}, streams.Err}}
 	root := newRoot(a) //nolint:contextcheck // cobra hands ctx to the commands
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	main "github.com/hasp-dev/hasp/cmd/hasp"
@@ -87,6 +88,43 @@ func TestErrorsAreJSONOnRequest(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(stderr), &e); err != nil || code != 64 || e.Code != 64 || e.Error != "usage" || e.Message == "" {
 		t.Errorf("exit code %d, stderr %s (%v)", code, stderr, err)
+	}
+}
+
+// full is an output with no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestAnOutputThatCannotBeWrittenIs74(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := []string{"HOME=" + dir}
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "k"}, {"show", "k", "--json"}, {"migrate"}, {"version"}, {"completion", "bash"}} {
+		var stderr bytes.Buffer
+		code := main.Main(t.Context(), append(args, "--quiet"), env, main.Streams{Out: full{}, Err: &stderr})
+		if code != 74 || !strings.Contains(stderr.String(), "the output cannot be written: no space left on device") {
+			t.Errorf("hasp %v: exit code %d, want 74; stderr: %s", args, code, stderr.String())
+		}
+	}
+}
+
+// A variable that is not set must not turn into a lock that excludes nobody elsewhere.
+func TestAnEmptyURLIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--url", "--url-file"} {
+		code, _, stderr := call(t, []string{"HOME=" + t.TempDir()}, "run", "k", flag, "", "--", "true")
+		if code != 64 || !strings.Contains(stderr, flag) || !strings.Contains(stderr, "empty") {
+			t.Errorf("%s: exit code %d; stderr: %s", flag, code, stderr)
+		}
+	}
+}
+
+func TestAMessageNamesTheProgramOnce(t *testing.T) {
+	t.Parallel()
+	_, _, stderr := call(t, []string{"HOME=" + t.TempDir()}, "run", "k", "--quiet", "--ttl", "1ms", "--", "true")
+	if strings.Count(stderr, "hasp") != 1 || strings.Contains(stderr, `""`) {
+		t.Errorf("stderr: %s", stderr)
 	}
 }
 

@@ -20,6 +20,9 @@ func TestCLI5_EveryEndHasItsExitCode(t *testing.T) {
 	if err := os.WriteFile(p.path("text"), []byte("no program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(p.path("script"), []byte("#!/no/such/shell\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		code int
@@ -33,7 +36,8 @@ func TestCLI5_EveryEndHasItsExitCode(t *testing.T) {
 		{"not there", 127, []string{"run", "k", "--", "no-such-command"}, "no-such-command: command not found"},
 		{"not there, by path", 127, []string{"run", "k", "--", "./no-such-command"}, "./no-such-command: command not found"},
 		{"not executable", 126, []string{"run", "k", "--", "./data"}, "permission denied"},
-		{"no program", 126, []string{"run", "k", "--", "./text"}, "exec format error"},
+		{"no program", 126, []string{"run", "k", "--", "./text"}, "exec format error; a script begins with a line such as #!/bin/sh"},
+		{"without its interpreter", 127, []string{"run", "k", "--", "./script"}, "./script: it is there, but not the interpreter"},
 		{"a folder", 126, []string{"run", "k", "--", "/"}, "/: "},
 		{"an unknown flag", 64, []string{"run", "k", "--tll", "1s", "--", "true"}, "--tll"},
 		{"an invalid key", 64, []string{"run", "", "--", "true"}, "key"},
@@ -189,6 +193,32 @@ func TestTheCommandHasNoFileOfTheStoreOpen(t *testing.T) {
 		}
 		if want := map[int]int{child: 0, guard: 1}[pid]; proof != want {
 			t.Errorf("process %d of guard %d and command %d has the lock file open %d times, want %d", pid, guard, child, proof, want)
+		}
+	}
+}
+
+func TestAKeyThatTheCommandAroundHoldsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	nested := func(outer, inner []string) result {
+		return p.do(append(append(append([]string{"run", "--pass-url"}, outer...), "--", binary, "run"), append(inner, "--", "echo", "ran")...)...)
+	}
+	for name, c := range map[string]struct {
+		code         int
+		outer, inner []string
+	}{
+		"the same key":            {64, []string{"a"}, []string{"a"}},
+		"one of several":          {64, []string{"a", "b"}, []string{"c", "b"}},
+		"for a time":              {64, []string{"a"}, []string{"a", "--wait", "1m"}},
+		"to read what is written": {64, []string{"a"}, []string{"a", "--shared"}},
+		"without waiting":         {75, []string{"a"}, []string{"a", "-n"}},
+		"another key":             {0, []string{"a"}, []string{"b"}},
+		"to read what is read":    {0, []string{"a", "--shared"}, []string{"a", "--shared"}},
+		"permits that are left":   {0, []string{"a", "--permits", "1/2"}, []string{"a", "--permits", "1/2"}},
+	} {
+		got := nested(c.outer, c.inner)
+		if got.code != c.code || (got.out == "ran\n") != (c.code == 0) || c.code == 64 && !strings.Contains(got.err, "held for the command") {
+			t.Errorf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", name, got.code, c.code, got.out, got.err)
 		}
 	}
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/hasp-dev/hasp"
 )
 
-// leaveLimit bounds what a signal during the waiting still waits for.
-const leaveLimit = 100 * time.Millisecond
+const (
+	// leaveLimit bounds what a signal during the waiting still waits for.
+	leaveLimit = 100 * time.Millisecond
+	// nestedLimit bounds the look for a key that is held by the command around this one.
+	nestedLimit = time.Second
+)
 
 // runner takes one job from the line to its exit code.
 type runner struct {
@@ -59,6 +63,9 @@ func (r *runner) observe(_ context.Context, ev hasp.Event) {
 
 // hold gets the keys, runs the command and gives the keys back.
 func (r *runner) hold(ctx context.Context, store *opened) (int, error) {
+	if err := r.refuseNested(ctx, store); err != nil {
+		return 0, err
+	}
 	lease, err := r.acquire(ctx, store)
 	if err != nil {
 		return 0, r.explain(ctx, store, err)

@@ -30,10 +30,29 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.url, "url", "", "the store, such as sqlite:/var/lib/app/locks.db (default $"+envURL+")")
-	flags.StringVar(&f.urlFile, "url-file", "", "a file with the URL of the store in it")
+	flags.Var(filled{&f.url}, "url", "the store, such as sqlite:/var/lib/app/locks.db (default $"+envURL+")")
+	flags.Var(filled{&f.urlFile}, "url-file", "a file with the URL of the store in it")
 	flags.BoolVar(&f.local, "local", false, "take the local file of this user, whatever "+envURL+" says")
 }
+
+// filled is a text that is not empty: who gives an empty one had something else in mind
+// than the default.
+type filled struct{ text *string }
+
+// Set takes it.
+func (f filled) Set(text string) error {
+	if text == "" {
+		return usagef("it is empty")
+	}
+	*f.text = text
+	return nil
+}
+
+// String is the default in the help.
+func (f filled) String() string { return "" }
+
+// Type is for the help.
+func (f filled) Type() string { return "string" }
 
 // choice is a store that was chosen: a URL, or the local file.
 type choice struct {
