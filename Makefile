@@ -22,12 +22,13 @@ help: ## Print this message
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## /{printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: needs test/unit ## Everything: says what is missing, then tests every module alone
+test: needs test/unit ## Everything: installs what is missing or says so, then tests every module alone
 
 .PHONY: needs
-needs: # One line for each thing that is not there
+needs: # Installs the servers that tests start where it may, else says what is missing
 	@command -v go >/dev/null || { echo "go is missing: https://go.dev/dl (1.25 or newer)"; exit 1; }
 	@go version
+	@.ci/servers
 
 .PHONY: test/unit
 test/unit: ## The tests of every module
