@@ -41,7 +41,7 @@ func TestTheSimulationCatchesBrokenFacades(t *testing.T) {
 }
 
 // enoughSeeds must show what is wrong with a broken façade.
-const enoughSeeds = "6000"
+const enoughSeeds = "20000"
 
 var faultLine = regexp.MustCompile(`seed \d+( breaks a promise:\n.*|: the run does not get on)`)
 

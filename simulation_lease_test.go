@@ -58,6 +58,10 @@ func outcome(err error) string {
 // use works under the lease and then ends it in one of several ways.
 func (x *trusted) use(ctx context.Context, r request) {
 	*x.busy = "holding " + x.claim.String()
+	if x.client > 0 && x.throws.Chance(3) {
+		limit := x.throws.Often(0, 10*time.Second)
+		x.beside.Go(func() { x.shutDown(ctx, limit) })
+	}
 	for range x.throws.IntN(3) {
 		x.spend(ctx, r.opts.TTL/2)
 		x.look()

@@ -37,6 +37,9 @@ var brokenFacades = []broken{
 	{"a fixed lease is not renewed at its grant", []edit{{
 		"claim.go", "return c.want.opts.NoRenew || c.e.feats.ConfirmGrant", "return c.e.feats.ConfirmGrant",
 	}}},
+	{"a grant is not confirmed where the store wants that", []edit{{
+		"claim.go", "return c.want.opts.NoRenew || c.e.feats.ConfirmGrant", "return c.want.opts.NoRenew",
+	}}},
 	{"waiting after the grant is ignored", []edit{{
 		"lease_state.go", "a.State == driver.Waiting && s.phase >= told && call.ordinal > s.learnt", "false",
 	}}},

@@ -42,8 +42,9 @@ func (a *worker) one(ctx context.Context) {
 		a.resume(ctx)
 	case n < 97:
 		a.operate(ctx)
-	default:
-		a.shutDown(ctx)
+	case a.client > 0: // somebody should be left
+		*a.busy = "close"
+		a.shutDown(ctx, a.throws.Often(0, 10*time.Second))
 	}
 }
 
@@ -226,8 +227,8 @@ func (a *worker) do(ctx context.Context) {
 		x := a.take(lease, r.note())
 		x.spend(ctx, 2*r.opts.TTL)
 		lost = errors.Is(lease.Err(), hasp.ErrLost)
-		if lost != errors.Is(context.Cause(inner), hasp.ErrLost) && asked.Err() == nil {
-			a.history.Wrongf(a.client, "G2: the lease says %v, its context %v", lease.Err(), context.Cause(inner))
+		if cause := context.Cause(inner); lost != errors.Is(cause, hasp.ErrLost) && asked.Err() == nil && !errors.Is(cause, hasp.ErrClosed) {
+			a.history.Wrongf(a.client, "G2: the lease says %v, its context %v", lease.Err(), cause)
 		}
 		x.add(simulation.Event{Kind: simulation.Releasing})
 		switch how {
@@ -361,13 +362,8 @@ func (a *worker) operated(what string, err error) {
 }
 
 // shutDown closes the worker's client while others may use it.
-func (a *worker) shutDown(ctx context.Context) {
-	if a.client == 0 {
-		return // somebody should be left
-	}
-	*a.busy = "close"
+func (a *worker) shutDown(ctx context.Context, limit time.Duration) {
 	a.history.Add(simulation.Event{Kind: simulation.Closing, Claim: simulation.Claim{Client: uint8(a.client)}})
-	limit := a.throws.Often(0, 10*time.Second)
 	within, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	a.mu.Lock()

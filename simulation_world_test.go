@@ -25,7 +25,8 @@ type simulated struct {
 	store   *memlease.Store
 	network *simulation.Network
 	clients []*hasp.Client
-	closing []bool // by a worker, on purpose
+	closing []bool         // by a worker, on purpose
+	beside  sync.WaitGroup // what workers do beside their work
 
 	mu      sync.Mutex
 	tickets []*detached
@@ -103,6 +104,7 @@ func (w *simulated) run() {
 	done := make(chan struct{})
 	go func() {
 		workers.Wait()
+		w.beside.Wait()
 		close(done)
 	}()
 	select {

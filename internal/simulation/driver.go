@@ -60,8 +60,13 @@ func (d *Driver) throws(c Claim, what string) Throws {
 	return d.net.dice.For(uint64(c.Client), uint64(c.Nth), h.Sum64(), nth)
 }
 
-// Features implements driver.Driver.
-func (d *Driver) Features() driver.Features { return d.inner.Features() }
+// Features implements driver.Driver: those of the store, and in some runs those of one
+// whose grants must be confirmed.
+func (d *Driver) Features() driver.Features {
+	f := d.inner.Features()
+	f.ConfirmGrant = f.ConfirmGrant || d.net.history.Confirm
+	return f
+}
 
 // Check implements driver.Driver.
 func (d *Driver) Check(ctx context.Context) error {

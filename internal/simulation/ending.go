@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -169,17 +168,10 @@ func (l *lease) tooLate() bool { return l.over != nil && l.over.Text == "closed"
 
 // unknowable says that nobody could have kept a stay from being left behind: a late copy
 // of the Join came after the store had lost what it remembered, or its client was closed
-// before it was answered. It expires.
+// before all was answered. It expires.
 func (j *judge) unknowable(s *stay) bool {
-	if slices.ContainsFunc(j.wipes, func(at time.Duration) bool { return at <= s.entered }) && j.cameBack(s) {
-		return true
-	}
-	for _, i := range j.events[s.claim] {
-		if e := &j.history.Events[i]; e.Kind == Answered && strings.HasSuffix(e.Text, closedText) {
-			return true
-		}
-	}
-	return false
+	return j.closes(s.claim) ||
+		slices.ContainsFunc(j.wipes, func(at time.Duration) bool { return at <= s.entered }) && j.cameBack(s)
 }
 
 // cameBack says that the stay began after its claim had left.
@@ -202,7 +194,7 @@ func (j *judge) leftovers() {
 				continue
 			}
 			l := j.byClaim[s.claim]
-			given := l != nil && (l.parking != nil || l.releasing == nil || l.tooLate())
+			given := l != nil && (l.parking != nil || l.reclaimed != nil || l.releasing == nil || l.tooLate())
 			if !given && !j.unknowable(s) {
 				j.faultf("G12", e.At, "%s still stands in the line of %q", s.claim, e.Key)
 			}

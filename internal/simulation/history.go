@@ -135,6 +135,7 @@ type Event struct {
 type History struct {
 	Seed    uint64
 	Weather string
+	Confirm bool // a signalled grant must be renewed before its use (P19)
 
 	start time.Time
 	mu    sync.Mutex

@@ -24,6 +24,7 @@ type Network struct {
 // everything.
 func NewNetwork(h *History, w Weather, wipe func()) *Network {
 	n := &Network{history: h, weather: w, dice: Dice(h.Seed)}
+	h.Confirm = n.dice.For('g').Chance(20)
 	throws := n.dice.For('w')
 	for range w.Wipes {
 		n.after(throws.Between(0, w.Ends), func() {
@@ -122,16 +123,13 @@ func (f *flight) execute(step func() answer, again bool) answer {
 	return a
 }
 
-// closedText ends the error of a call that Close has cut short.
-const closedText = "the driver is closed"
-
 // wait answers the call, at the latest a moment after the end of ctx.
 func (f *flight) wait(ctx context.Context) answer {
 	var a answer
 	select {
 	case a = <-f.out:
 	case <-f.from.closing:
-		a.err = fmt.Errorf("%w: "+closedText, driver.ErrUnavailable)
+		a.err = fmt.Errorf("%w: the driver is closed", driver.ErrUnavailable)
 	case <-ctx.Done():
 		a = f.late(ctx.Err())
 	}

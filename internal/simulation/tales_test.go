@@ -228,6 +228,13 @@ var tales = []struct {
 		t.acquired(0.5, a1, 7)
 		t.returns(1, a1, 7)
 	}, "", "P5"},
+	{"P19: a grant is used without its confirmation", func(t *tale) {
+		t.Confirm = true
+		t.joins(0, a1, mutex, driver.Waiting, 7)
+		t.signal(0.4, a1, driver.Granted, 7)
+		t.acquired(0.5, a1, 7)
+		t.returns(1, a1, 7)
+	}, "", "P5"},
 	{"G9: renewed after it was lost", func(t *tale) {
 		t.takes(0, a1, 7)
 		t.over(2.97, a1, 7, "lost")

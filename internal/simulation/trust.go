@@ -18,8 +18,10 @@ type known struct {
 	held    bool          // an answer said that it holds
 	told    bool          // a signal did
 	learnt  int           // index of the event by which the grant was known; 0: not yet
+	sure    int           // index of the first answer that said so; 0: none
 	over    time.Duration // the client was told that it is not there any more; never
 	why     string
+	doubt   time.Duration // it was answered waiting at that time, after its grant was known
 }
 
 // trial follows what a client may know of one claim and compares it with what its
@@ -143,21 +145,24 @@ func (t *trial) stands(index int, e *Event, sent Event) {
 		t.faultf("G2", e.At, "%s is still trusted, its trust ended at %s", t.claim, k.bound)
 	}
 	if e.State == driver.Waiting && k.learnt > 0 && t.ledger.sent[e.Call] > k.learnt {
-		t.tell(k, e.At, "was answered waiting to a call sent after its grant was known")
+		if t.ledger.sent[e.Call] > k.sure {
+			t.tell(k, e.At, "was answered waiting to a call sent after its grant was known")
+		}
+		k.doubt = e.At // it may as well take the answer for one that was overtaken
 		return
 	}
 	k.answers++
 	k.life = e.Life
 	k.bound = max(k.bound, sent.At+e.Life-margin(e.Life))
 	if e.State == driver.Holding && !k.held {
-		k.held, k.learnt = true, index
+		k.held, k.sure = true, index
 	}
 	k.learn(index)
 }
 
 // learn notes when the client knew both the stay and that it holds.
 func (k *known) learn(index int) {
-	if k.learnt == 0 && k.told && k.answers > 0 {
+	if k.learnt == 0 && (k.held || k.told && k.answers > 0) {
 		k.learnt = index
 	}
 }
@@ -207,7 +212,7 @@ func (t *trial) acquired(index int, e *Event) {
 		t.faultf("G9", e.At, "%s is a lease, but %s", t.claim, k.why)
 	case e.At >= k.bound:
 		t.faultf("G2", e.At, "%s is a lease, its trust ended at %s", t.claim, k.bound)
-	case !k.held && (k.bound-e.At < k.life/3 || t.lease.stay.ask.Life.Own):
+	case !k.held && (k.bound-e.At < k.life/3 || t.lease.stay.ask.Life.Own || t.history.Confirm):
 		t.faultf("P5", e.At, "%s is a lease by a signal, without the renewal that is due before its use", t.claim)
 	case e.Until > k.bound:
 		t.faultf("G2", e.At, "%s says it is trusted until %s, the answers give it until %s", t.claim, e.Until, k.bound)
@@ -226,7 +231,7 @@ func (t *trial) end(e *Event) {
 		t.faultf("G2", e.At, "%s is over (%s %s), its trust ended at %s", t.claim, e.Kind, e.Text, k.bound)
 	case e.At > k.over:
 		t.faultf("G2", e.At, "%s is over (%s %s), but it %s at %s", t.claim, e.Kind, e.Text, k.why, k.over)
-	case e.Kind == Over && e.Text == "lost" && e.At < k.bound && k.over == never:
+	case e.Kind == Over && e.Text == "lost" && e.At < k.bound && k.over == never && e.At != k.doubt:
 		t.faultf("lost", e.At, "%s is lost without a reason: its trust would have ended at %s", t.claim, k.bound)
 	case e.Kind == Over && e.Text == "released":
 		t.faultf("lost", e.At, "%s is over as released, and its owner released nothing", t.claim)
