@@ -49,8 +49,8 @@ see HASP_URL. It runs in a process group of its own; INT, TERM, HUP, QUIT and CO
 passed on to the group, USR1 and USR2 to CMD.
 
 If the lease cannot be renewed, the group is sent TERM a fifth of the TTL (at most two
-seconds) before its end, and everything is killed at its end; also when hasp itself is
-stopped or killed. What CMD leaves in the background is sent TERM when CMD has ended,
+seconds) before its end, and everything is killed just before it; also when hasp itself
+is stopped or killed. What CMD leaves in the background is sent TERM when CMD has ended,
 and killed a second later.
 
 The exit code is CMD's own, or 128 + n if it died of signal n; 126 if it cannot be run,

@@ -222,3 +222,27 @@ func TestAKeyThatTheCommandAroundHoldsIsNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestTheExitCodeCountsThoughNobodyReadsWhatIsSaid(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for code, command := range map[int][]string{
+		5:   {"run", "k", "--local", "--", "sh", "-c", "exit 5"}, // after the line about the local file
+		70:  {"run", "lost", "--ttl", "500ms", "--max-hold", "500ms", "--", "sleep", "60"},
+		127: {"run", "missing", "--", "no-such-command"},
+		141: {"run", "pipe", "--", "sh", "-c", "kill -PIPE $$"}, // the command dies of it, as without hasp
+	} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = read.Close()
+		cmd := p.command(command...)
+		cmd.Stdout, cmd.Stderr = write, write
+		_ = cmd.Run()
+		_ = write.Close()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Errorf("%v: exit code %d, want %d (%s)", command, got, code, cmd.ProcessState)
+		}
+	}
+}

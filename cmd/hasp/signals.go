@@ -18,6 +18,10 @@ func listen() chan os.Signal {
 			signal.Notify(c, sig)
 		}
 	}
+	if !signal.Ignored(syscall.SIGPIPE) {
+		// That nobody reads what hasp says is no reason to end before the command.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	}
 	return c
 }
 
