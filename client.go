@@ -78,8 +78,9 @@ func (c *Client) With(o LockOptions) *Client {
 // Close refuses new calls, ends waits with ErrClosed and the contexts of held leases
 // with cause ErrClosed, and goes on renewing until their owners have released them or
 // ctx ends. What is held then is not released, since its owner may be working: it
-// expires, and Close answers an error that names the keys (G11). A second call waits for
-// the first. On a derived client it is ErrInvalid.
+// expires, and Close answers an error that names the keys (G11). So give it time: a ctx of
+// its own with a time limit, not the one whose end is the reason for closing. A second
+// call waits for the first. On a derived client it is ErrInvalid.
 func (c *Client) Close(ctx context.Context) error {
 	if c.derived {
 		return &Error{Op: "close", Err: invalidf("this client is derived from another by Sub or With; close that one")}

@@ -1,10 +1,12 @@
-// Package hasp gives locks, leases and leaders on the store a program already runs.
+// Package hasp gives locks, leases and fencing tokens on the store a program already
+// runs.
 //
 // A lock is a line of claims kept by the store: whoever wants a key stands in its
 // line, and the front of the line holds. Every grant is a [Lease]: it expires by the
 // store's clock unless it is renewed, which hasp does, it carries a fencing token that
 // is larger than that of every grant before it, and its context ends, with cause
-// [ErrLost], before anybody else can hold the key.
+// [ErrLost], before anybody else can hold the key, unless somebody forced it or the
+// store lost its data.
 //
 //	client, err := hasp.New(memlease.NewStore().Driver(), nil)
 //	...

@@ -34,8 +34,9 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 )
 
-// Error is what every failing call of hasp returns: which operation failed, on which
-// key, and why. Err carries the class.
+// Error is what every failing call on a client, a lock or a lease returns: which
+// operation failed, on which key, and why. Err carries the class, except where Close
+// found leases that were not released: that has none.
 type Error struct {
 	Op  string // "acquire", "hold", "release", "extend", ...
 	Key string // the first key, as the caller gave it; empty where there is none

@@ -12,9 +12,10 @@
 //
 // sqlite:PATH is a file on this machine, by a relative or absolute path; sqlite:///PATH
 // is accepted as well. In PATH the characters ? # and % are written as %3F, %23 and
-// %25. The file must exist and have its tables: hasp migrate makes both. A database in
-// memory is of no use to a second process and is refused: take package memlease. hasp
-// migrate puts the file into WAL mode, which it needs; opening never changes the mode.
+// %25. The file must exist, be in WAL mode and have its tables: hasp migrate sees to all
+// three, and so does a program that opens it with [Options].Create and calls
+// [Store.Migrate]. Opening without Create never changes the mode. A database in memory is
+// of no use to a second process and is refused: take package memlease.
 //
 // The program chooses the SQLite driver by importing one; it is found under the names
 // "sqlite" or "sqlite3" that the three usual ones register. Parameters:

@@ -57,7 +57,7 @@ func inspect(ctx context.Context, db *sql.DB, t sqllease.Tables) error {
 		return err
 	}
 	if mode = strings.ToLower(mode); mode != "wal" && mode != "memory" {
-		return fmt.Errorf("%s: %w: the journal mode is %q; hasp needs WAL: run PRAGMA journal_mode = WAL once, it stays",
+		return fmt.Errorf("%s: %w: the journal mode is %q; hasp needs WAL: run `hasp migrate`, or PRAGMA journal_mode = WAL once, it stays",
 			name, driver.ErrRefused, mode)
 	}
 	if t == (sqllease.Tables{}) {

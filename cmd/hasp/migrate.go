@@ -17,7 +17,8 @@ func newMigrate(a *app) *cobra.Command {
 		Use:   "migrate",
 		Short: "Make the store's tables, or bring them up to date",
 		Long: `migrate makes the tables of the store, or brings them up to date. A SQLite file that
-is missing is made. It may run in many processes at once, and again.`,
+is missing is made, and one that is not in WAL mode is put into it. It may run in many
+processes at once, and again.`,
 		Example: `  hasp migrate --url sqlite:/var/lib/app/locks.db
   hasp migrate --dry-run --url sqlite:/var/lib/app/locks.db   # print the SQL only`,
 		Args: cobra.NoArgs,

@@ -37,10 +37,10 @@ are in a SQLite file of yours, which excludes on this machine only.`,
 	return root
 }
 
-// exactly refuses another number of arguments, saying which are wanted.
-func exactly(n int, what string) cobra.PositionalArgs {
+// takes refuses another number of arguments, saying which are wanted.
+func takes(low, high int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) < low || len(args) > high {
 			return usagef("%s takes %s, not %d arguments; %s", cmd.CommandPath(), what, len(args), cmd.UseLine())
 		}
 		return nil
