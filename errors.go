@@ -1,6 +1,7 @@
 package hasp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,11 +124,27 @@ func definite(err error) bool {
 
 // unavailable gives an error without a class the one that promises nothing.
 func unavailable(err error) error {
-	if definite(err) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) {
+	if definite(err) || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if !errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return unanswered{err}
+	}
+	return err
 }
+
+// unanswered is an ErrUnavailable caused by the end of a context of hasp's own, which
+// must not be taken for the end of the caller's.
+type unanswered struct{ cause error }
+
+// Error says what was not answered.
+func (e unanswered) Error() string { return e.cause.Error() }
+
+// Is matches ErrUnavailable and nothing else.
+func (e unanswered) Is(target error) bool { return target == ErrUnavailable }
 
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
