@@ -237,7 +237,8 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 func (a *acquisition) buried(now time.Time) verdict {
 	c := a.claim
 	wasRefused := c.standing.State == driver.Refused
-	if c.joins == 0 && (wasRefused || c.standing.State == driver.Gone) {
+	wasGone := c.standing.State == driver.Gone && !c.standing.Revoked // a revoked one stands in the way until it is left
+	if c.joins == 0 && (wasRefused || wasGone) {
 		a.e.forget(c)
 	} else {
 		c.giveUp(now)
