@@ -167,10 +167,11 @@ func (j *judge) ended(l *lease) bool {
 func (l *lease) tooLate() bool { return l.over != nil && l.over.Text == "closed" }
 
 // unknowable says that nobody could have kept a stay from being left behind: a late copy
-// of the Join came after the store had lost what it remembered, or its client was closed
-// before all was answered. It expires.
+// of the Join came after the store had lost what it remembered, or after the client was
+// told that the claim is gone, or the client was closed before all was answered. It
+// expires.
 func (j *judge) unknowable(s *stay) bool {
-	return j.closes(s.claim) ||
+	return j.closes(s.claim) || j.buried(s) ||
 		slices.ContainsFunc(j.wipes, func(at time.Duration) bool { return at <= s.entered }) && j.cameBack(s)
 }
 
@@ -179,6 +180,15 @@ func (j *judge) cameBack(s *stay) bool {
 	return slices.ContainsFunc(j.events[s.claim], func(i int) bool {
 		e := &j.history.Events[i]
 		return e.Kind == Executed && (e.Verb == Leave || e.Verb == Drop) && e.At < s.entered
+	})
+}
+
+// buried says that the stay began after its client was told that the claim was gone, and
+// so had no reason to leave.
+func (j *judge) buried(s *stay) bool {
+	return slices.ContainsFunc(j.events[s.claim], func(i int) bool {
+		e := &j.history.Events[i]
+		return e.Kind == Answered && e.State == driver.Gone && e.At < s.entered
 	})
 }
 
