@@ -97,11 +97,11 @@ func (d *Driver) joining(j *driver.Join, others []string) *call {
 		taken, number = string(j.Resume.ID[:]), j.Resume.Number
 	}
 	c := &call{script: &d.scripts.join, keys: 4 * (len(j.Keys) + len(others)), counts: true}
-	c.args = make([]any, 0, c.keys+11)
+	c.args = make([]any, 0, c.keys+12)
 	c.args = d.naming.appendKeys(c.args, j.Keys...)
 	c.args = d.naming.appendKeys(c.args, others...)
 	c.args = append(c.args, recordOf(j, keepSeconds(hold)), hold, millis(j.Life.Grace), millis(j.Life.Wait), j.MaxLine,
-		bit(j.Try), len(j.Keys), leaving, remember, taken, number)
+		bit(j.Try), len(j.Keys), leaving, remember, taken, number, max(j.Number, 0))
 	return c
 }
 

@@ -101,6 +101,7 @@ func (l *listener) subscribe(ctx context.Context) time.Duration {
 	if over {
 		return 0
 	}
+	l.rouse()
 	for asked := false; ; {
 		msg, err := ps.ReceiveTimeout(ctx, quiet)
 		var silent net.Error

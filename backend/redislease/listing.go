@@ -13,12 +13,12 @@ import (
 
 const (
 	maxWaiters = 100 // of a line are listed
-	listChunk  = 200 // claims a script shows at once
+	listChunk  = 100 // claims a script shows at once
 	scanCount  = 1000
 	listWidth  = 64 // lines asked for in one go
 )
 
-// Lines implements driver.Driver. One line of up to 200 claims is shown as of one
+// Lines implements driver.Driver. One line of up to 100 claims is shown as of one
 // moment; longer ones are read in parts. A page of a prefix reads the names of all keys
 // of every master (SCAN), since Redis keeps no order of keys: its cost grows with the
 // database, not with the page.

@@ -17,6 +17,7 @@ import (
 func (d *Driver) rights(ctx context.Context) error {
 	line := d.naming.line("check:" + rand.Text())
 	order, expiries, claims := line+orderSide, line+expirySide, line+claimSide
+	list := line + ":l" // in a line's life the order is of one type
 	commands := [][]any{
 		{"time"},
 		{"set", line, "x", "px", 1000},
@@ -36,9 +37,18 @@ func (d *Driver) rights(ctx context.Context) error {
 		{"zrangebyscore", order, 0, 1},
 		{"zrem", order, "x"},
 		{"hset", claims, "x", "y"},
+		{"hsetnx", claims, "z", "y"},
+		{"hexists", claims, "x"},
 		{"hget", claims, "x"},
 		{"hmget", claims, "x"},
 		{"hdel", claims, "x"},
+		{"rpush", list, "x"},
+		{"lindex", list, 0},
+		{"lrange", list, 0, 0},
+		{"lset", list, 0, ""},
+		{"lrem", list, 0, ""},
+		{"rpush", list, "x"},
+		{"lpop", list},
 		{"del", line, order, expiries, claims},
 		{"eval", "return false", 1, line},
 		{"evalsha", strings.Repeat("0", 40), 1, line},

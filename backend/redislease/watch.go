@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -49,10 +51,15 @@ func (e *ear) watch(key string, n int) {
 		delete(e.watches, key)
 	}
 	for l := range e.listening {
-		select {
-		case l.kick <- struct{}{}:
-		default:
-		}
+		l.rouse()
+	}
+}
+
+// rouse has tend look at what is watched.
+func (l *listener) rouse() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
 	}
 }
 
@@ -72,45 +79,57 @@ func (e *ear) keys() []string {
 	return keys
 }
 
+// tended is what tend has done.
+type tended struct {
+	ps   *redis.PubSub
+	keys map[string]bool // subscribed to by ps, and asked to tell
+}
+
 // tend subscribes to what is watched and keeps the lines telling, until ctx ends.
 func (l *listener) tend(ctx context.Context) {
-	told := make(map[string]bool) // keys subscribed to and asked to tell
+	var done tended
 	tick := time.NewTicker(watchAgain)
 	defer tick.Stop()
-	l.arrange(ctx, told, false)
 	for {
 		select {
 		case <-l.kick:
-			l.arrange(ctx, told, false)
+			l.arrange(ctx, &done, false)
 		case <-tick.C:
-			l.arrange(ctx, told, true)
+			l.arrange(ctx, &done, true)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (l *listener) arrange(ctx context.Context, told map[string]bool, again bool) {
+// arrange brings the subscription up to what is watched. A new subscription, which
+// kicks too, may have begun before or after a key came to be watched, so it is asked for
+// all of them.
+func (l *listener) arrange(ctx context.Context, done *tended, again bool) {
 	l.mu.Lock()
 	ps := l.ps
 	l.mu.Unlock()
+	if ps == nil {
+		return
+	}
+	if ps != done.ps {
+		done.ps, done.keys = ps, make(map[string]bool)
+	}
 	wanted := make(map[string]bool)
 	for _, key := range l.d.ear.keys() {
 		wanted[key] = true
-		if !told[key] && ps != nil {
-			_ = ps.Subscribe(ctx, watchSpace+l.d.naming.line(key)) // a broken one is begun anew with all channels
+		if !done.keys[key] {
+			_ = ps.Subscribe(ctx, watchSpace+l.d.naming.line(key)) // what breaks is begun anew
 		}
-		if !told[key] || again {
+		if !done.keys[key] || again {
 			l.d.mark(ctx, key)
-			told[key] = true
+			done.keys[key] = true
 		}
 	}
-	for key := range told {
+	for key := range done.keys {
 		if !wanted[key] {
-			delete(told, key)
-			if ps != nil {
-				_ = ps.Unsubscribe(ctx, watchSpace+l.d.naming.line(key))
-			}
+			delete(done.keys, key)
+			_ = ps.Unsubscribe(ctx, watchSpace+l.d.naming.line(key))
 		}
 	}
 }

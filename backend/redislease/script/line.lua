@@ -679,7 +679,7 @@ local function way(l, c, ahead)
     end
     room = room - o.w
   end
-  return now, holder
+  return now, nil
 end
 
 -- a holder of a line but that claim
@@ -742,7 +742,7 @@ local function rankof(l, c)
     return 0
   end
   local low, high = 0, l.n - l.h
-  while high - low > LOOK do
+  while high - low > 16 do
     local middle = math.floor((low + high) / 2)
     local text = call('HGET', KEYS[l.k + 3], call('LINDEX', KEYS[l.k + 1], middle))
     if tonumber(sub(text, 1, 13), 16) <= c.n then
