@@ -271,6 +271,27 @@ func TestNoLeaseIsHandedOutOnceCloseHasBegun(t *testing.T) {
 	})
 }
 
+func TestAGrantThatIsAnsweredOnceCloseHasBegunIsGivenBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		_, ticket := w.detach(w.client("a"), time.Minute, "detached")
+		c, line := w.wired("b")
+		wantError(t, c.Ping(w.ctx))
+		line.every(fault{reply: 100 * time.Millisecond}, join)
+		for _, call := range []func() (*hasp.Lease, error){
+			func() (*hasp.Lease, error) { return c.Mutex("k").Lock(w.ctx) },
+			func() (*hasp.Lease, error) { return c.Mutex("k2").TryLock(w.ctx) },
+			func() (*hasp.Lease, error) { return c.Resume(w.ctx, ticket) },
+		} {
+			a := w.start(call)
+			defer w.refused(a, hasp.ErrClosed)
+		}
+		time.Sleep(50 * time.Millisecond)
+		wantError(t, c.Close(w.ctx))
+		w.empty()
+	})
+}
+
 func TestALossWhileTheClientClosesIsALoss(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

@@ -63,13 +63,15 @@ func TestBH1_AWaiterOfAStoreThatFallsSilentIsTold(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
 		w.lock(w.locks("a", hasp.LockOptions{TTL: time.Hour}), "k")
-		c := w.client("b")
-		b := w.waiting(c, "k")
-		time.Sleep(10 * time.Second)
-		defer w.store.Stall()()
-		silent := time.Now()
-		w.refused(b, hasp.ErrUnavailable)
-		within(t, "the news", time.Since(silent), 5200*time.Millisecond)
+		for _, life := range []time.Duration{time.Second, 2 * time.Second, time.Hour} {
+			b := w.waiting(w.locks("b", hasp.LockOptions{TTL: life}), "k")
+			time.Sleep(10*time.Second + 100*time.Millisecond)
+			goOn := w.store.Stall()
+			silent := time.Now()
+			w.refused(b, hasp.ErrUnavailable)
+			within(t, "the news", time.Since(silent), 5*time.Second)
+			goOn()
+		}
 	})
 }
 
