@@ -17,7 +17,7 @@ var (
 	schedules = flag.Int("schedules", 0, "simulation: how many schedules; 0: 10,000, or as many as -short and HASP_SOAK say")
 	oneSeed   = flag.Int64("seed", -1, "simulation: run this seed only")
 	times     = flag.Int("times", 1, "simulation: with -seed, up to how often, until it fails")
-	patience  = flag.Duration("patience", 15*time.Second, "simulation: how long one run may take")
+	patience  = flag.Duration("patience", time.Minute, "simulation: how long one run may take")
 	survey    = flag.Bool("survey", false, "simulation: one line for each fault, and go on")
 	recorded  = flag.String("history", "", "simulation: judge the history in this file first")
 )
