@@ -15,15 +15,13 @@ import (
 
 var (
 	schedules = flag.Int("schedules", 0, "simulation: how many schedules; 0: 10,000, or as many as -short and HASP_SOAK say")
+	firstSeed = flag.Int("from", 1, "simulation: the first of the schedules' seeds")
 	oneSeed   = flag.Int64("seed", -1, "simulation: run this seed only")
 	times     = flag.Int("times", 1, "simulation: with -seed, up to how often, until it fails")
 	patience  = flag.Duration("patience", time.Minute, "simulation: how long one run may take")
 	survey    = flag.Bool("survey", false, "simulation: one line for each fault, and go on")
 	recorded  = flag.String("history", "", "simulation: judge the history in this file first")
 )
-
-// firstSeed lets runs of different length begin alike.
-const firstSeed = 1
 
 // shards run side by side.
 const shards = 8
@@ -49,7 +47,7 @@ func TestSimulation(t *testing.T) {
 	for shard := range shards {
 		t.Run(fmt.Sprint("shard", shard), func(t *testing.T) {
 			t.Parallel()
-			for seed := firstSeed + shard; seed < firstSeed+total && !failed.Load(); seed += shards {
+			for seed := *firstSeed + shard; seed < *firstSeed+total && !failed.Load(); seed += shards {
 				if !judged(t, simulate(t, uint64(seed))) && !*survey {
 					failed.Store(true)
 				}
