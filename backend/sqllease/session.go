@@ -178,16 +178,20 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool,
 	if own.Boot == "" {
 		return false, 0
 	}
-	before = maxSuspects
-	suspects, err := read(ctx, d, func(t *tx) ([]suspect, error) {
-		var all []suspect
+	type found struct {
+		suspects []suspect
+		before   int
+	}
+	// What was found is handed over whole: a read goes on after its caller has left.
+	all, err := read(ctx, d, func(t *tx) (found, error) {
+		all := found{before: maxSuspects}
 		for _, key := range keys {
 			more, err := t.suspects(stSuspects, []byte(key), own.Boot, maxSuspects)
 			if err != nil {
-				return nil, err
+				return found{}, err
 			}
 			more, waiting := inTheWay(more, own.File)
-			all, before = append(all, more...), min(before, waiting)
+			all.suspects, all.before = append(all.suspects, more...), min(all.before, waiting)
 		}
 		return all, nil
 	})
@@ -195,7 +199,7 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool,
 		return false, 0 // it is only a short cut: the claims expire
 	}
 	probed := make(map[string]bool)
-	for _, s := range suspects {
+	for _, s := range all.suspects {
 		if s.proof.File == own.File || probed[s.proof.File] {
 			continue
 		}
@@ -204,7 +208,7 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool,
 			buried = true
 		}
 	}
-	return buried, before
+	return buried, all.before
 }
 
 // inTheWay are the first claims of a line without those behind the last one of this
