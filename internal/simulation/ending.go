@@ -172,7 +172,7 @@ func (l *lease) tooLate() bool { return l.over != nil && l.over.Text == "closed"
 // expires.
 func (j *judge) unknowable(s *stay) bool {
 	return j.closes(s.claim) || j.buried(s) ||
-		slices.ContainsFunc(j.wipes, func(at time.Duration) bool { return at <= s.entered }) && j.cameBack(s)
+		slices.ContainsFunc(j.wipes, func(at time.Duration) bool { return at <= s.entered }) && (j.cameBack(s) || j.again(s))
 }
 
 // cameBack says that the stay began after its claim had left.
@@ -181,6 +181,11 @@ func (j *judge) cameBack(s *stay) bool {
 		e := &j.history.Events[i]
 		return e.Kind == Executed && (e.Verb == Leave || e.Verb == Drop) && e.At < s.entered
 	})
+}
+
+// again says that the stay is not the first of its claim.
+func (j *judge) again(s *stay) bool {
+	return slices.ContainsFunc(j.ordered, func(o *stay) bool { return o.claim == s.claim && o.number < s.number })
 }
 
 // buried says that the stay began after its client was told that the claim was gone, and

@@ -104,8 +104,8 @@ func (j *judge) exclusion() {
 func (j *judge) tokens() {
 	for i, a := range j.leases {
 		for _, b := range j.leases[:i] {
-			if !a.excludes(b) || a.stay.granted == never || b.stay.granted == never {
-				continue
+			if !a.excludes(b) || a.stay.granted == never || b.stay.granted == never || min(a.stay.forgot, b.stay.forgot) < never {
+				continue // a grant that was forgotten came too early
 			}
 			first, second := b, a
 			if a.stay.granted < b.stay.granted {

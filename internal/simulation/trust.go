@@ -21,6 +21,7 @@ type known struct {
 	sure    int           // index of the first answer that said so; 0: none
 	over    time.Duration // the client was told that it is not there any more; never
 	why     string
+	enough  bool          // there was a third of the trust left when its grant was known
 	doubt   time.Duration // it was answered waiting at that time, after its grant was known
 }
 
@@ -157,14 +158,15 @@ func (t *trial) stands(index int, e *Event, sent Event) {
 	if e.State == driver.Holding && !k.held {
 		k.held, k.sure = true, index
 	}
-	k.learn(index)
+	k.learn(index, e.At)
 }
 
 // learn notes when the client knew both the stay and that it holds.
-func (k *known) learn(index int) {
+func (k *known) learn(index int, at time.Duration) {
 	if k.learnt == 0 && (k.held || k.told && k.answers > 0) {
 		k.learnt = index
 	}
+	k.enough = k.enough || k.learnt > 0 && k.bound-at >= k.life/3
 }
 
 func (t *trial) tell(k *known, at time.Duration, why string) {
@@ -183,7 +185,7 @@ func (t *trial) heard(index int, e *Event) {
 		}
 		k := t.of(e.Number)
 		k.told = true
-		k.learn(index)
+		k.learn(index, e.At)
 	case driver.Ended.String():
 		for _, k := range t.stays {
 			if k.number <= e.Number {
@@ -212,7 +214,7 @@ func (t *trial) acquired(index int, e *Event) {
 		t.faultf("G9", e.At, "%s is a lease, but %s", t.claim, k.why)
 	case e.At >= k.bound:
 		t.faultf("G2", e.At, "%s is a lease, its trust ended at %s", t.claim, k.bound)
-	case !k.held && (k.bound-e.At < k.life/3 || t.lease.stay.ask.Life.Own || t.history.Confirm):
+	case !k.held && (!k.enough || t.lease.stay.ask.Life.Own || t.history.Confirm):
 		t.faultf("P5", e.At, "%s is a lease by a signal, without the renewal that is due before its use", t.claim)
 	case e.Until > k.bound:
 		t.faultf("G2", e.At, "%s says it is trusted until %s, the answers give it until %s", t.claim, e.Until, k.bound)
