@@ -1,0 +1,34 @@
+package crew
+
+import (
+	"errors"
+
+	"github.com/hasp-dev/hasp"
+)
+
+// Class is the class of an error as one word, "" for none and "other" for one that has
+// no class, which must not be.
+func Class(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, class := range []struct {
+		name string
+		err  error
+	}{
+		{"lost", hasp.ErrLost},
+		{"held", hasp.ErrHeld},
+		{"not held", hasp.ErrNotHeld},
+		{"released", hasp.ErrReleased},
+		{"closed", hasp.ErrClosed},
+		{"refused", hasp.ErrRefused},
+		{"invalid", hasp.ErrInvalid},
+		{"unsupported", hasp.ErrUnsupported},
+		{"unavailable", hasp.ErrUnavailable},
+	} {
+		if errors.Is(err, class.err) {
+			return class.name
+		}
+	}
+	return "other"
+}
