@@ -44,7 +44,10 @@ func (p *Puppet) hear(line string) {
 		return // the process was killed while it wrote
 	}
 	if a.Over {
-		p.newsOf(a.Lease) <- a
+		select {
+		case p.newsOf(a.Lease) <- a:
+		default: // nobody has asked for the news of this name so far
+		}
 		return
 	}
 	p.mu.Lock()
@@ -71,7 +74,8 @@ func (p *Puppet) Begin(o Order) (<-chan Answer, error) {
 	return to, nil
 }
 
-// Over is where the news comes that a lease is over, once.
+// Over is where the news comes that a lease is over: of each lease of that name, the
+// first eight of which are kept until they are read.
 func (p *Puppet) Over(lease string) <-chan Answer { return p.newsOf(lease) }
 
 func (p *Puppet) newsOf(lease string) chan Answer {
