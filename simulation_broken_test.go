@@ -12,8 +12,9 @@ import (
 
 // broken is a façade with one thing wrong.
 type broken struct {
-	name  string
-	edits []edit
+	name    string
+	weather string // that shows it; empty: any
+	edits   []edit
 }
 
 // edit replaces a snippet, which must be in the file exactly once.
@@ -52,7 +53,7 @@ func (b broken) mustBeCaught(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("it does not compile: %v\n%s", err, out)
 	}
-	run := exec.CommandContext(t.Context(), program, "-test.run=^TestSimulation$", "-schedules="+enoughSeeds, "-patience=5s")
+	run := exec.CommandContext(t.Context(), program, "-test.run=^TestSimulation$", "-schedules="+enoughSeeds, "-weather="+b.weather, "-patience=5s")
 	out, err := run.CombinedOutput()
 	caught := faultLine.Find(out)
 	switch {

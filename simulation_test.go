@@ -18,6 +18,7 @@ var (
 	firstSeed = flag.Int("from", 1, "simulation: the first of the schedules' seeds")
 	oneSeed   = flag.Int64("seed", -1, "simulation: run this seed only")
 	times     = flag.Int("times", 1, "simulation: with -seed, up to how often, until it fails")
+	always    = flag.String("weather", "", "simulation: the weather of every schedule; empty: by the seed")
 	patience  = flag.Duration("patience", time.Minute, "simulation: how long one run may take")
 	survey    = flag.Bool("survey", false, "simulation: one line for each fault, and go on")
 	recorded  = flag.String("history", "", "simulation: judge the history in this file first")
@@ -88,6 +89,9 @@ func judged(t *testing.T, h *simulation.History) bool {
 		fmt.Fprintf(&b, "  %s\n", f)
 	}
 	fmt.Fprintf(&b, "history:\n%s\nrun it again:\n  go test -run '^TestSimulation$' . -seed %d -times 100", h, h.Seed)
+	if *always != "" {
+		fmt.Fprintf(&b, " -weather %s", *always)
+	}
 	if file, err := save(h); err == nil {
 		fmt.Fprintf(&b, " -history %s", file)
 	}

@@ -45,7 +45,7 @@ const mostOfARun = 20 * time.Minute
 // simulate runs a seed in a bubble of its own and answers what happened.
 func simulate(t *testing.T, seed uint64) (h *simulation.History) {
 	t.Helper()
-	weather := simulation.WeatherOf(seed)
+	weather := simulation.WeatherOf(seed, *always)
 	watchdog := time.AfterFunc(*patience, func() {
 		panic(fmt.Sprintf("seed %d: the run does not get on; its virtual time stands still", seed))
 	})

@@ -52,9 +52,14 @@ func Weathers() []Weather {
 	}
 }
 
-// WeatherOf answers the weather of a seed.
-func WeatherOf(seed uint64) Weather {
+// WeatherOf answers the weather of a seed, or the one of that name, if there is one.
+func WeatherOf(seed uint64, name string) Weather {
 	all := Weathers()
+	for _, w := range all {
+		if w.Name == name {
+			return w
+		}
+	}
 	return all[seed%uint64(len(all))]
 }
 
