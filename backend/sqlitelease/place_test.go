@@ -26,6 +26,7 @@ func TestADeletedOrReplacedFileRenewsAndGrantsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, db := newFile(t)
+			db.SetMaxOpenConns(1) // another connection would make a new, empty file
 			d := sqlitelease.New(db, nil)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)

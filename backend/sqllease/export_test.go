@@ -39,12 +39,12 @@ func Split(text string) []string { return split(text) }
 // CheckJoin is checkJoin.
 func CheckJoin(j driver.Join) error { return checkJoin(j) }
 
-// InTheWay is inTheWay for a line of clients with one letter each; a capital waits.
-func InTheWay(clients string, own byte) (string, int) {
+// FrontOf is frontOf for a line of clients with one letter each; a capital waits.
+func FrontOf(clients string, own byte) (string, int) {
 	var line []suspect
 	for _, c := range []byte(clients) {
 		line = append(line, suspect{proof: Proof{File: strings.ToLower(string(c))}, flag: c < 'a'})
 	}
-	rest, before := inTheWay(line, string(own))
+	rest, before := frontOf(line, string(own))
 	return clients[:len(rest)], before
 }

@@ -19,7 +19,7 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	if err != nil || d.dialect.Witness == nil || (st.State != driver.Waiting && st.State != driver.Refused) {
 		return st, err
 	}
-	if buried, _ := d.buryProcesses(ctx, j.Keys); !buried {
+	if !d.worthAnother(ctx, j.Keys, st.State) {
 		return st, nil
 	}
 	return d.join(ctx, j)

@@ -24,7 +24,7 @@ func TestOnlyClaimsBeforeOnesOwnAreProbed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			probed, before := sqllease.InTheWay(c.line, 'o')
+			probed, before := sqllease.FrontOf(c.line, 'o')
 			if probed != c.probed || before != c.before {
 				t.Errorf("of %s: %q and %d, want %q and %d", c.line, probed, before, c.probed, c.before)
 			}

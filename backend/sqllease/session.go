@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,36 +175,8 @@ type suspect struct {
 // machine whose processes have ended, and says whether there were any. It answers as
 // well how many wait before the claims of this client, where they are the fewest.
 func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool, before int) {
-	own := d.session.own()
-	if own.Boot == "" {
-		return false, 0
-	}
-	type found struct {
-		suspects []suspect
-		before   int
-	}
-	// What was found is handed over whole: a read goes on after its caller has left.
-	all, err := read(ctx, d, func(t *tx) (found, error) {
-		all := found{before: maxSuspects}
-		for _, key := range keys {
-			more, err := t.suspects(stSuspects, []byte(key), own.Boot, maxSuspects)
-			if err != nil {
-				return found{}, err
-			}
-			more, waiting := inTheWay(more, own.File)
-			all.suspects, all.before = append(all.suspects, more...), min(all.before, waiting)
-		}
-		return all, nil
-	})
-	if err != nil {
-		return false, 0 // it is only a short cut: the claims expire
-	}
-	probed := make(map[string]bool)
-	for _, s := range all.suspects {
-		if s.proof.File == own.File || probed[s.proof.File] {
-			continue
-		}
-		probed[s.proof.File] = true
+	all := d.inTheWay(ctx, keys)
+	for _, s := range all.others {
 		if d.dialect.Witness.Dead(s.proof) && d.endProcess(ctx, s) == nil {
 			buried = true
 		}
@@ -211,9 +184,60 @@ func (d *Driver) buryProcesses(ctx context.Context, keys []string) (buried bool,
 	return buried, all.before
 }
 
-// inTheWay are the first claims of a line without those behind the last one of this
+// worthAnother says whether a claim that was told to wait or refused should ask once
+// more: where dead processes were in its way. Another client may have buried them a
+// moment ago; one that waits is told so, one that was refused is not, and asks again
+// unless somebody who lives is seen in the way.
+func (d *Driver) worthAnother(ctx context.Context, keys []string, state driver.State) bool {
+	was := d.inTheWay(ctx, keys).others
+	buried, _ := d.buryProcesses(ctx, keys)
+	if buried || state == driver.Waiting {
+		return buried
+	}
+	is := d.inTheWay(ctx, keys).others
+	return len(is) == 0 || slices.ContainsFunc(was, func(s suspect) bool { return !slices.Contains(is, s) })
+}
+
+// obstacles are the clients of this machine at the front of some lines, and how many
+// claims wait before those of this client, where they are the fewest.
+type obstacles struct {
+	others []suspect
+	before int
+}
+
+func (d *Driver) inTheWay(ctx context.Context, keys []string) obstacles {
+	own := d.session.own()
+	if own.Boot == "" {
+		return obstacles{}
+	}
+	// What was found is handed over whole: a read goes on after its caller has left.
+	all, err := read(ctx, d, func(t *tx) (obstacles, error) {
+		all := obstacles{before: maxSuspects}
+		for _, key := range keys {
+			more, err := t.suspects(stSuspects, []byte(key), own.Boot, maxSuspects)
+			if err != nil {
+				return obstacles{}, err
+			}
+			more, waiting := frontOf(more, own.File)
+			all.others, all.before = append(all.others, more...), min(all.before, waiting)
+		}
+		return all, nil
+	})
+	if err != nil {
+		return obstacles{} // it is only a short cut: the claims expire
+	}
+	seen := make(map[string]bool)
+	all.others = slices.DeleteFunc(all.others, func(s suspect) bool {
+		again := s.proof.File == own.File || seen[s.proof.File]
+		seen[s.proof.File] = true
+		return again
+	})
+	return all
+}
+
+// frontOf are the first claims of a line without those behind the last one of this
 // client, and how many of them wait.
-func inTheWay(line []suspect, own string) ([]suspect, int) {
+func frontOf(line []suspect, own string) ([]suspect, int) {
 	found := false
 	for i := len(line) - 1; i >= 0 && !found; i-- {
 		if found = line[i].proof.File == own; found {
