@@ -119,7 +119,7 @@ func (e *engine) ready(ctx context.Context, limit time.Duration) error {
 	case <-e.listened:
 	case <-time.After(min(time.Second, limit)): // deaf: waiting claims look again by themselves
 	case <-ctx.Done():
-		return ctx.Err()
+		return errors.Join(ErrUnavailable, ctx.Err())
 	case <-e.closing:
 		return ErrClosed
 	}

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"context"
 	"errors"
 
 	"github.com/hasp-dev/hasp"
@@ -25,6 +26,9 @@ func Class(err error) string {
 		{"invalid", hasp.ErrInvalid},
 		{"unsupported", hasp.ErrUnsupported},
 		{"unavailable", hasp.ErrUnavailable},
+		// without one of hasp's: the context had ended before anything was sent
+		{"cancelled", context.Canceled},
+		{"too late", context.DeadlineExceeded},
 	} {
 		if errors.Is(err, class.err) {
 			return class.name
