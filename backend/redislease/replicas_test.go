@@ -25,7 +25,16 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	p := newParty(t, rdb, &redislease.Options{Replicas: 1, ReplicaTimeout: 300 * time.Millisecond})
+	// online is not yet acknowledging: a write that has arrived is, on one connection
+	conn := rdb.Conn()
+	defer conn.Close()
+	if err := conn.Set(ctx, newKey(), "there", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Wait(ctx, 1, 20*time.Second).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas acknowledge, %v", n, err)
+	}
+	p := newParty(t, rdb, &redislease.Options{Replicas: 1, ReplicaTimeout: time.Second})
 	if !p.Features().ConfirmGrant {
 		t.Error("a signalled grant need not be confirmed")
 	}
