@@ -209,5 +209,5 @@ func TestXR2_EveryRecordExpires(t *testing.T) {
 		_ = must(d.Leave(ctx, driver.Leaving{Ref: c.Ref, Unanswered: i%2 == 0, Remember: time.Second}))(t)
 		look("after a leave")
 	}
-	eventually(t, 15*time.Second, "no key is left", func() bool { return len(must(s.remain(ctx))(t)) == 0 })
+	vanished(t, s)
 }

@@ -126,7 +126,7 @@ func TestSM6_NothingIsLeftOfManyNames(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, 15*time.Second, "no key is left", func() bool { return len(must(s.remain(t.Context()))(t)) == 0 })
+	vanished(t, s)
 }
 
 // TestML1_AllOrNothing: B holds one of three keys; what A could have had of them is free

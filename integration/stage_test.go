@@ -383,3 +383,26 @@ func lost(t testing.TB, l *hasp.Lease, within time.Duration) time.Time {
 		return time.Time{}
 	}
 }
+
+// vanished waits until a store has nothing any more, and says what it has and for
+// how long where that does not come.
+func vanished(t testing.TB, s *store) {
+	t.Helper()
+	var left []string
+	for end := time.Now().Add(45 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if left = must(s.remain(t.Context()))(t); len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	if s.redis == nil {
+		t.Fatalf("left: %q", left)
+	}
+	for _, key := range left {
+		rdb := s.redis.Admin()
+		t.Errorf("%q is left: %s, for %s, %q", key,
+			rdb.Type(t.Context(), key).Val(), rdb.PTTL(t.Context(), key).Val(), rdb.Get(t.Context(), key).Val())
+	}
+}

@@ -127,10 +127,7 @@ func TestSW5_NothingIsLeftOfTheDead(t *testing.T) {
 			return // rows of the dead are swept by whoever comes by
 		}
 		// `last` stays for max(2 x TTL, 10 s), then nothing is left
-		eventually(t, 15*time.Second, "no key is left", func() bool {
-			left, err := s.remain(t.Context())
-			return err == nil && len(left) == 0
-		})
+		vanished(t, s)
 	})
 }
 
