@@ -56,7 +56,7 @@ func (b *budget) Err() error {
 		return b.parent.Err()
 	case b.spent:
 		return context.Canceled
-	case !time.Now().Before(b.deadline):
+	case time.Until(b.deadline) <= 0:
 		return context.DeadlineExceeded
 	}
 	return nil

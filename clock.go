@@ -31,18 +31,18 @@ func newClock(asleep func() time.Duration) *clock {
 // now is the present. A sleep is seen at the latest one tick after its end; until
 // then now is early, which only makes trust windows shorter.
 func (c *clock) now() time.Time {
-	t := time.Now()
-	if since := t.Sub(c.start); since-time.Duration(c.read.Load()) >= sleepTick {
+	since := time.Since(c.start) // which reads the monotonic clock alone
+	if since-time.Duration(c.read.Load()) >= sleepTick {
 		c.refresh(since)
 	}
-	return t.Add(time.Duration(c.extra.Load()))
+	return c.start.Add(since + time.Duration(c.extra.Load()))
 }
 
 // fresh is the present, with any sleep seen at once.
 func (c *clock) fresh() time.Time {
-	t := time.Now()
-	c.refresh(t.Sub(c.start))
-	return t.Add(time.Duration(c.extra.Load()))
+	since := time.Since(c.start)
+	c.refresh(since)
+	return c.start.Add(since + time.Duration(c.extra.Load()))
 }
 
 // local turns an instant of this clock into the program's: one to compare with
