@@ -35,7 +35,9 @@ test/unit: ## The tests of every module
 	$(call each,go test ./...)
 
 .PHONY: test/race
-test/race: ## The same under the race detector, with fewer schedules
+# Not integration: what it judges are times between processes, which mean little there.
+test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration$$')
+test/race: ## The same under the race detector, with fewer schedules, without integration
 	@[ -n "$(RACE)" ] || echo "no cgo or no C compiler ($$(go env CC)): running without -race"
 	$(call each,go test $(RACE) -short ./...)
 

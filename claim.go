@@ -78,7 +78,7 @@ type claim struct {
 }
 
 func (e *engine) newClaim(w *want, index uint8) (*claim, error) {
-	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL, answered: time.Now()}
+	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL}
 	c.lease.claim = c
 	return c, e.register(c)
 }
@@ -90,7 +90,9 @@ func (c *claim) ref() driver.Ref {
 
 // begin notes that a call is sent now; c.mu is held.
 func (c *claim) begin(now time.Time) sending {
-	c.sent++
+	if c.sent++; c.sent == 1 {
+		c.answered = c.e.clk.local(now) // nothing could be answered before
+	}
 	return sending{at: now, ordinal: c.sent, number: c.stay.number}
 }
 
@@ -168,6 +170,9 @@ func (c *claim) settle(now time.Time) {
 			case c.wake <- struct{}{}:
 			default:
 			}
+		}
+		if c.stay.phase == holding && c.wake == nil && c.joins == 0 {
+			return // granted by its Join: the call takes it at once, which schedules it
 		}
 		if c.renewable() {
 			c.schedule(c.dueWanted(now))
@@ -373,7 +378,7 @@ func (c *claim) dropped(now time.Time, a driver.Standing, err error) {
 		c.settle(now)
 		return
 	}
-	c.lease.left(now, a.State == driver.Left, true)
+	c.lease.left(a.State == driver.Left, true)
 	c.e.forget(c)
 }
 

@@ -95,7 +95,6 @@ func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err err
 // sendRelease leaves, until that is answered or the time is over.
 func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 	c := l.claim
-	began := c.e.clk.now()
 	err := c.e.persist(ctx, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
 		c.mu.Lock()
 		leave := driver.Leaving{
@@ -109,7 +108,7 @@ func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		l.left(c.e.clk.now(), answer.State == driver.Left, sentBefore)
+		l.left(answer.State == driver.Left, sentBefore)
 		return nil
 	})
 	c.mu.Lock()
@@ -125,7 +124,11 @@ func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 		}
 		c.e.forget(c)
 	}
-	ev := l.event(EventReleased, "release", began.Sub(c.since), err)
+	if err == nil && c.e.obs.tell == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	ev := l.event(EventReleased, "release", c.e.clk.now().Sub(c.since), err)
 	c.mu.Unlock()
 	if err == nil {
 		c.e.obs.now(ctx, ev)
@@ -137,8 +140,8 @@ func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 
 // left notes the answer to a Leave. Of a repeated one, "not there" inside the trust
 // window means that the first did it (P12); the claim's lock is held.
-func (l *Lease) left(now time.Time, was, repeated bool) {
-	if was || repeated && now.Before(l.claim.stay.until) {
+func (l *Lease) left(was, repeated bool) {
+	if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {
 		l.freed = true
 	} else {
 		l.gone = true

@@ -88,13 +88,13 @@ var brokenFacades = []broken{
 		{"release.go", "Unanswered: c.joins > 0", "Unanswered: false"},
 	}},
 	{"a repeated leave that finds nothing is always success", "", []edit{{
-		"release.go", "if was || repeated && now.Before(l.claim.stay.until) {", "if was || repeated {",
+		"release.go", "if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {", "if was || repeated {",
 	}}},
 	{"a leave that finds nothing is success", "", []edit{{
-		"release.go", "if was || repeated && now.Before(l.claim.stay.until) {", "if was || true {",
+		"release.go", "if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {", "if was || true {",
 	}}},
 	{"a repeated leave that finds nothing is a loss", "", []edit{{
-		"release.go", "if was || repeated && now.Before(l.claim.stay.until) {", "if was {",
+		"release.go", "if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {", "if was {",
 	}}},
 	{"Release ends the lease when it is answered", "", []edit{{
 		"release.go", "		l.end(ErrReleased)\n		c.settle(now)\n", "		c.settle(now)\n",

@@ -331,7 +331,7 @@ func endure(t *testing.T, s *store, faults []fault, brief crew.Brief) {
 	o.report(faulty, events)
 	sum := history.Summarize(events)
 	t.Log(sum)
-	if sum.Held < slower(100, 10) || sum.Seen < slower(50, 10) || !underRace && (sum.Contended < 50 || sum.Killed == 0) {
+	if sum.Held < slower(100, 3) || sum.Seen < slower(50, 3) || !underRace && (sum.Contended < 50 || sum.Killed == 0) {
 		t.Error("too little happened for a verdict")
 	}
 	for _, e := range events {

@@ -679,7 +679,16 @@ local function way(l, c, ahead)
     end
     room = room - o.w
   end
-  return now, nil
+  if ahead == n then
+    return now, nil
+  end
+  -- what is in its way stands further back: one of those must go first
+  local at = ahead > n + LOOK and now + 1000 or HUGE
+  exps = call('ZMSCORE', KEYS[l.k + 2], unpack(call('ZRANGE', KEYS[l.k + 1], n, math.min(ahead, n + LOOK) - 1)))
+  for i = 1, #exps do
+    at = math.min(at, tonumber(exps[i]))
+  end
+  return math.max(at, now) + 1, holder
 end
 
 -- a holder of a line but that claim
