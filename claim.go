@@ -90,7 +90,8 @@ func (c *claim) ref() driver.Ref {
 
 // begin notes that a call is sent now; c.mu is held.
 func (c *claim) begin(now time.Time) sending {
-	if c.sent++; c.sent == 1 {
+	c.sent++
+	if c.sent == 1 {
 		c.answered = c.e.clk.local(now) // nothing could be answered before
 	}
 	return sending{at: now, ordinal: c.sent, number: c.stay.number}
