@@ -184,6 +184,8 @@ func TestFromTheBackgroundTheCommandGetsTheTerminalByFg(t *testing.T) {
 	s.press(`$hasp run k --ttl 1m -- sh -c 'echo $$ > pid; read x; echo "<$x>"' &` + "\n")
 	pid := s.pid("pid")
 	s.eventually("the command is stopped", func() bool { return stateOf(pid) == "T" })
+	// the job is what the shell started: hasp, above the guard
+	s.eventually("the job is stopped", func() bool { return stateOf(parentOf(parentOf(pid))) == "T" })
 	s.press("fg\n")
 	s.eventually("the command goes on", func() bool { return stateOf(pid) == "S" })
 	s.press("hello\n")
@@ -204,6 +206,17 @@ func TestWithoutATerminalStoppingTheCommandStopsNothingElse(t *testing.T) {
 	p.proceed()
 	p.kill(h.Process.Pid, syscall.SIGCONT)
 	p.want(3, p.end(h))
+}
+
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	var state string
+	var parent int
+	_, _ = fmt.Sscan(string(stat[strings.LastIndexByte(string(stat), ')')+2:]), &state, &parent)
+	return parent
 }
 
 func stateOf(pid int) string {
