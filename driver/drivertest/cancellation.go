@@ -88,18 +88,9 @@ func endedContext(b *bench) error {
 		b.outcome(what, s, err)
 		b.check(took <= promptly+b.slack, "%s took %v, though its context had ended", what, took)
 	}
-	x.giveUp(60, goneOrLeft(x))
+	x.giveUpEither(60)
 	b.free(x.Keys...)
 	return b.result()
-}
-
-// goneOrLeft is how a claim will stand when it leaves, by whether it is listed.
-func goneOrLeft(x *claim) driver.State {
-	l := x.b.line(x.Keys[0])
-	if len(l.Holders)+l.Waiting > 0 {
-		return left
-	}
-	return gone
 }
 
 func endedBatch(b *bench) error {
@@ -215,19 +206,11 @@ func afterSilence(b *bench) error {
 		b.fail("Join is answered %v by a silent store", s.State)
 	}
 	resume()
-	y.leaving(driver.Leaving{Ref: y.Ref, Unanswered: true, Remember: b.ticks(60)}, goneAfter(y))
+	y.giveUpEither(60)
 	y.try(gone)
 	x.renew(holding)
 	x.leave(left)
 	b.sleep(1)
 	b.free(x.Keys...)
 	return b.result()
-}
-
-// goneAfter is how y leaves behind a holder, by whether its join arrived.
-func goneAfter(y *claim) driver.State {
-	if l := y.b.line(y.Keys[0]); l.Waiting > 0 {
-		return left
-	}
-	return gone
 }
