@@ -42,8 +42,9 @@
 //
 // What cannot be right is ErrInvalid, before anything is sent: keys that are missing,
 // empty, unsorted, given twice or more than 64; a weight outside 1 to the capacity;
-// a life, limit or name out of range; a mode that is none. A
-// store without lines answers ErrUnsupported to a Join that is no Try.
+// a life, limit or name out of range; a mode that is none. [Join.Validate] and its like
+// find what no store could take; a store may refuse more. A store without lines answers
+// ErrUnsupported to a Join that is no Try.
 //
 // Durations are lives by the store's clock; no client time is ever sent to a store.
 package driver

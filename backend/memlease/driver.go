@@ -26,7 +26,7 @@ var (
 
 // Features implements driver.Driver: everything but guards, with exact lives.
 func (d *Driver) Features() driver.Features {
-	return driver.Features{Line: true, Shared: true, Tokens: true, MaxKeys: maxKeys}
+	return driver.Features{Line: true, Shared: true, Tokens: true, MaxKeys: driver.MaxKeys}
 }
 
 // Check implements driver.Driver.
@@ -40,7 +40,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // Join implements driver.Driver.
 func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, error) {
-	if err := checkJoin(&j); err != nil {
+	if err := named(j.Validate()); err != nil {
 		return driver.Standing{}, err
 	}
 	if err := d.enter(ctx); err != nil {
@@ -62,7 +62,7 @@ func (d *Driver) Renew(ctx context.Context, items []driver.Renewal, answer func(
 }
 
 func (d *Driver) renewal(ctx context.Context, r *driver.Renewal) (driver.Standing, error) {
-	if err := checkRenewal(r); err != nil {
+	if err := named(r.Validate()); err != nil {
 		return driver.Standing{}, err
 	}
 	if err := d.enter(ctx); err != nil {
@@ -77,7 +77,7 @@ func (d *Driver) renewal(ctx context.Context, r *driver.Renewal) (driver.Standin
 
 // Leave implements driver.Driver.
 func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	if err := checkKeys(l.Keys); err != nil {
+	if err := named(driver.ValidateKeys(l.Keys)); err != nil {
 		return driver.Standing{}, err
 	}
 	if err := d.enter(ctx); err != nil {
@@ -93,7 +93,7 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 // End implements driver.Operator. More numbers than one step may remove are taken in
 // several steps.
 func (d *Driver) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
-	if err := checkKeys([]string{key}); err != nil {
+	if err := named(driver.ValidateKeys([]string{key})); err != nil {
 		return nil, err
 	}
 	var found []int64

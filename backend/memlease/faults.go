@@ -114,6 +114,14 @@ func classify(err error) error {
 	return unavailable(err)
 }
 
+// named puts the package's name before what package driver found wrong.
+func named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("memlease: %w", err)
+}
+
 func unavailable(err error) error {
 	return fmt.Errorf("memlease: %w: %w", driver.ErrUnavailable, err)
 }

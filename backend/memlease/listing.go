@@ -15,8 +15,8 @@ const maxWaiters = 100
 // Lines implements driver.Driver. Of a prefix it answers the lines in which somebody
 // stands.
 func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
-	if q.Limit < 0 {
-		return driver.Page{}, invalid("limit %d is negative", q.Limit)
+	if err := named(q.Validate()); err != nil {
+		return driver.Page{}, err
 	}
 	if err := d.enter(ctx); err != nil {
 		return driver.Page{}, err
@@ -32,8 +32,8 @@ func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error)
 // page lists the first lines behind q.After.
 func (s *Store) page(q driver.Query, now int64) driver.Page {
 	limit := q.Limit
-	if limit == 0 || limit > maxLimit {
-		limit = maxLimit
+	if limit == 0 || limit > driver.MaxPage {
+		limit = driver.MaxPage
 	}
 	var keys []string
 	for key, l := range s.lines {

@@ -112,7 +112,7 @@ func (d *Driver) Features() driver.Features {
 		Err:  d.err,
 		Line: true, Shared: true, Tokens: true,
 		ConfirmGrant: d.opts.Replicas > 0,
-		MaxKeys:      maxKeys,
+		MaxKeys:      driver.MaxKeys,
 		Together:     d.together,
 		Poll:         firstPoll,
 		Step:         time.Millisecond,
@@ -166,7 +166,7 @@ func (d *Driver) background(f func()) bool {
 
 // End implements driver.Operator.
 func (d *Driver) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
-	if err := errors.Join(d.err, checkKeys([]string{key})); err != nil {
+	if err := errors.Join(d.err, checkKeys(key)); err != nil {
 		return nil, err
 	}
 	var found []int64

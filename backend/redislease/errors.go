@@ -15,6 +15,14 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("redislease: %w: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 }
 
+// named puts the package's name before what package driver found wrong.
+func named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("redislease: %w", err)
+}
+
 func unavailable(err error) error {
 	return fmt.Errorf("redislease: %w: %w", driver.ErrUnavailable, err)
 }

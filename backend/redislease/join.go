@@ -168,7 +168,7 @@ func (d *Driver) undo(j *driver.Join, err error) {
 
 // Leave implements driver.Driver.
 func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	if err := errors.Join(d.err, checkKeys(l.Keys)); err != nil {
+	if err := errors.Join(d.err, checkKeys(l.Keys...)); err != nil {
 		return driver.Standing{}, err
 	}
 	if err := d.together(l.Keys); err != nil {

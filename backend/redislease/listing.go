@@ -2,6 +2,7 @@ package redislease
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -23,12 +24,10 @@ const (
 // of every master (SCAN), since Redis keeps no order of keys: its cost grows with the
 // database, not with the page.
 func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
-	switch {
-	case d.err != nil:
-		return driver.Page{}, d.err
-	case q.Limit < 0:
-		return driver.Page{}, invalid("limit %d is negative", q.Limit)
-	case q.Key != "":
+	if err := errors.Join(d.err, named(q.Validate())); err != nil {
+		return driver.Page{}, err
+	}
+	if q.Key != "" {
 		line, err := d.line(ctx, q.Key)
 		if err != nil {
 			return driver.Page{}, err
@@ -40,8 +39,8 @@ func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error)
 		return driver.Page{}, err
 	}
 	limit := q.Limit
-	if limit == 0 || limit > maxLimit {
-		limit = maxLimit
+	if limit == 0 || limit > driver.MaxPage {
+		limit = driver.MaxPage
 	}
 	var page driver.Page
 	if len(keys) > limit {

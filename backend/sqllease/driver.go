@@ -77,7 +77,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 
 // Features says what the store can do.
 func (d *Driver) Features() driver.Features {
-	return driver.Features{Err: d.err, Line: true, Shared: true, Tokens: true, MaxKeys: maxKeys, Step: time.Microsecond}
+	return driver.Features{Err: d.err, Line: true, Shared: true, Tokens: true, MaxKeys: driver.MaxKeys, Step: time.Microsecond}
 }
 
 // Check proves that the database is reachable, is set up as hasp needs it and takes

@@ -8,7 +8,7 @@ import (
 
 // Leave takes a claim out of all its lines and hands over.
 func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	if err := checkRef(l.Ref); err != nil {
+	if err := checkKeys(l.Keys); err != nil {
 		return driver.Standing{}, d.explain(err, Fault{})
 	}
 	d.known.drop(l.ID)

@@ -2,22 +2,20 @@ package sqllease
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hasp-dev/hasp/driver"
 )
 
 // Bounds of a listing.
 const (
-	maxPage    = 1000
 	pageLimit  = 100
 	maxWaiters = 100
 )
 
 // Lines answers one line or a page of lines, as one moment saw them.
 func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
-	if q.Limit < 0 {
-		return driver.Page{}, d.explain(fmt.Errorf("%w: Query.Limit is negative", driver.ErrInvalid), Fault{})
+	if err := q.Validate(); err != nil {
+		return driver.Page{}, d.explain(err, Fault{})
 	}
 	return read(ctx, d, func(t *tx) (driver.Page, error) {
 		var now int64
@@ -37,7 +35,7 @@ func (t *tx) page(q driver.Query, now int64) (driver.Page, error) {
 	if limit == 0 {
 		limit = pageLimit
 	}
-	limit = min(limit, maxPage)
+	limit = min(limit, driver.MaxPage)
 	after := max(q.After, rememberedKey)
 	keys, err := t.keys([]byte(q.Prefix), []byte(after), successor(q.Prefix), limit+1)
 	if err != nil {

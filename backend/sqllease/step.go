@@ -8,7 +8,6 @@ import (
 
 // Bounds of one step.
 const (
-	maxKeys     = 64
 	maxGrants   = 32
 	maxRemovals = 64
 )
