@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hasp-dev/hasp/backend/sqlitelease"
 	"github.com/hasp-dev/hasp/driver"
@@ -17,7 +16,7 @@ import (
 // joins tries to lock a key and answers the error.
 func joins(t *testing.T, d *sqlitelease.Driver) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := d.Join(ctx, driver.Join{Claim: mutex("refuse", "key"), Try: true})
 	return err

@@ -77,7 +77,7 @@ func TestAnIdleClientSweepsTheTablesEmpty(t *testing.T) {
 	d := sqlitelease.NewSweeping(db, 20*time.Millisecond)
 	churn(t, d, 500)
 	age(t, db)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for rows(t, db) > 0 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 		age(t, db) // what was emptied just now is remembered for a while

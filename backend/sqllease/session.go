@@ -1,6 +1,7 @@
 package sqllease
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -324,9 +325,7 @@ func (s *step) buryOwned(inbox [6]byte) (int, error) {
 func (d *Driver) sweepSessions(ctx context.Context) {
 	var from [6]byte
 	_, _ = rand.Read(from[:]) // never fails
-	suspects, err := read(ctx, d, func(t *tx) ([]suspect, error) {
-		return t.suspects(stSessions, from[:], maxSessions)
-	})
+	suspects, err := read(ctx, d, func(t *tx) ([]suspect, error) { return t.someSessions(from) })
 	if err != nil {
 		return // the next client sweeps
 	}
@@ -341,6 +340,24 @@ func (d *Driver) sweepSessions(ctx context.Context) {
 		}
 	}
 	d.discardStrays(ctx)
+}
+
+// someSessions answers the sessions from an inbox on and, behind the last, from the first
+// on: each has the same chance, and where there are few all of them are seen.
+func (t *tx) someSessions(from [6]byte) ([]suspect, error) {
+	some, err := t.suspects(stSessions, from[:], maxSessions)
+	if err != nil || len(some) == maxSessions {
+		return some, err
+	}
+	var first [6]byte
+	more, err := t.suspects(stSessions, first[:], maxSessions-len(some))
+	for _, s := range more {
+		if bytes.Compare(s.inbox[:], from[:]) >= 0 {
+			break
+		}
+		some = append(some, s)
+	}
+	return some, err
 }
 
 func (d *Driver) dropExpired(ctx context.Context, s suspect) {

@@ -172,7 +172,7 @@ func TestSR7_AStoreThatIsGoneAtTheEndKeepsNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.end(h)
-	if took := time.Since(began); took > 6*time.Second {
+	if took := time.Since(began); took > 6*time.Second+patience {
 		t.Errorf("ended after %s", took)
 	}
 }
