@@ -63,6 +63,7 @@ type claim struct {
 	answered time.Time     // when the store last answered, by the clock that stops in a sleep
 	asked    uint64        // ordinal of the latest call that was answered
 	next     time.Time     // when the next renewal is to be sent
+	urged    uint64        // the latest call when a signal last asked for a renewal: its answer may know nothing of that
 	failures int           // renewals that failed, in a row
 	failure  error         // of the last of them
 	looks    int           // looks of an unheard waiter, in a row
@@ -142,7 +143,7 @@ func (c *claim) signal(s driver.Signal) {
 	case driver.Ended:
 		c.stay = c.stay.ended(s.Number, s.Revoked)
 	case driver.Turn:
-		c.next = now
+		c.next, c.urged = now, c.sent
 	case driver.Freed, driver.Wanted, driver.Changed, driver.Missed:
 	}
 	c.learn(now)
@@ -155,8 +156,8 @@ func (c *claim) confirms() bool { return c.want.opts.NoRenew || c.e.feats.Confir
 func (c *claim) hurry(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fate == wanted && (c.stay.phase == waiting || c.stay.phase == told) {
-		c.next = now
+	if c.fate == wanted && (c.stay.phase == joining || c.stay.phase == waiting || c.stay.phase == told) {
+		c.next, c.urged = now, c.sent
 		c.settle(now)
 	}
 }
@@ -251,7 +252,7 @@ func (c *claim) plan(call sending, a driver.Standing, now time.Time) {
 			c.looks++
 		}
 	}
-	if a.More {
+	if a.More || a.State == driver.Waiting && call.ordinal <= c.urged {
 		c.next = now
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hasp-dev/hasp"
+	"github.com/hasp-dev/hasp/driver"
 )
 
 func TestSW1_AWaiterWhoseClaimIsGoneJoinsAgainAndNeverHoldsByMistake(t *testing.T) {
@@ -137,6 +138,49 @@ func TestAGrantWhoseSignalOvertakesTheAnswerIsUsed(t *testing.T) {
 		if trust, rest := time.Until(lb.TrustedUntil()), w.rest("k"); trust > rest {
 			t.Errorf("trusted for %s, kept for %s", trust, rest)
 		}
+		wantError(t, lb.Release(w.ctx))
+	})
+}
+
+func TestATurnThatOvertakesAnAnswerIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, v := range []verb{join, renew} {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(w *world) {
+				a := w.lock(w.client("a"), "k")
+				c, line := w.wired("b")
+				wantError(t, c.Ping(w.ctx))
+				line.nth(v, 1, fault{reply: 200 * time.Millisecond}) // says waiting
+				b := w.waiting(c, "j", "k")
+				if v == renew {
+					time.Sleep(ttl / 3)
+				}
+				time.Sleep(100 * time.Millisecond)
+				wantError(t, a.Release(w.ctx)) // Turn comes before that
+				freed := time.Now()
+				lb := w.held(b)
+				within(t, "the grant after the turn", time.Since(freed), 150*time.Millisecond)
+				wantError(t, lb.Release(w.ctx))
+			})
+		})
+	}
+}
+
+func TestAJoinUnderWayWhenSignalsWereMissedIsRenewedAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		a := w.lock(w.client("a"), "k")
+		c, line := w.wired("b")
+		wantError(t, c.Ping(w.ctx))
+		line.nth(join, 1, fault{reply: 200 * time.Millisecond}) // says waiting
+		line.deaf()
+		b := w.waiting(c, "k")
+		wantError(t, a.Release(w.ctx)) // Granted is not heard
+		time.Sleep(100 * time.Millisecond)
+		line.deliver(driver.Signal{Kind: driver.Missed})
+		lb := w.held(b)
+		within(t, "the grant", b.took, 250*time.Millisecond)
 		wantError(t, lb.Release(w.ctx))
 	})
 }
