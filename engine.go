@@ -23,6 +23,7 @@ type engine struct {
 	ids   idSource
 
 	renewals renewer
+	watches  watchers
 	checked  atomic.Bool   // the store was found fit once
 	gate     chan struct{} // one caller at a time proves it
 	heard    atomic.Bool   // signals arrive

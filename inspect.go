@@ -33,17 +33,25 @@ type Standing struct {
 // Inspect answers who holds a key and who waits for it. A key nobody wants is an empty
 // line, not an error.
 func (c *Client) Inspect(ctx context.Context, key string) (Line, error) {
-	keys := newKeySet(c.prefix, key)
+	line, err := c.lineOf(ctx, newKeySet(c.prefix, key))
+	if err != nil {
+		return Line{}, &Error{Op: "inspect", Key: key, Err: err}
+	}
+	return line, nil
+}
+
+// lineOf reads one line.
+func (c *Client) lineOf(ctx context.Context, keys keySet) (Line, error) {
 	var page driver.Page
 	err := c.ask(ctx, keys.err, func(ctx context.Context) (err error) {
 		page, err = c.e.drv.Lines(ctx, driver.Query{Key: keys.full[0]})
 		return err
 	})
 	if err != nil {
-		return Line{}, &Error{Op: "inspect", Key: key, Err: err}
+		return Line{}, err
 	}
 	if len(page.Lines) == 0 {
-		return Line{Key: key}, nil
+		return Line{Key: keys.first()}, nil
 	}
 	return c.line(page.Lines[0]), nil
 }

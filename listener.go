@@ -50,8 +50,9 @@ func (e *engine) deliver(s driver.Signal) {
 		for _, c := range e.all() {
 			c.hurry(now)
 		}
+		e.watches.rouseAll()
 	case driver.Freed, driver.Wanted, driver.Changed:
-		// nobody watches keys yet
+		e.watches.rouse(s.Key)
 	}
 }
 

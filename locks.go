@@ -20,6 +20,15 @@ func (c *Client) Mutex(key string, more ...string) *Mutex {
 	return &Mutex{newHandle(c, want{keys: keys, kind: mutexKind, weight: 1, capacity: 1})}
 }
 
+// Err says what is wrong with the keys or the options, as the first call would: for
+// programs that want to know when they start. It does no I/O.
+func (m *Mutex) Err() error {
+	if err := m.client.check(&m.patient); err != nil {
+		return &Error{Op: "acquire", Key: m.patient.keys.first(), Err: err}
+	}
+	return nil
+}
+
 // Lock waits in line for the lock. See LockOptions.Wait for how long.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.client.acquire(ctx, &m.patient) }
 
