@@ -2,7 +2,6 @@ package sqllease
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,50 +24,52 @@ type result[T any] struct {
 	err   error
 }
 
-// transact runs work in one write transaction, again where another transaction was in
-// the way, until ctx ends. It returns when ctx ends even where the database does not:
-// the goroutine that runs the work stays behind until it has cleaned up.
-func transact[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
-	return detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (T, error) {
+// Call carries out a transaction: try after try where another transaction was in the way,
+// until ctx ends. It returns when ctx ends even where the database does not answer: the
+// goroutine that runs the try stays behind until that has cleaned up. What a try shares
+// with its caller must allow for that.
+func Call[T any](ctx context.Context, c *Client, write bool, try func(context.Context) (T, error)) (T, error) {
+	return detached(ctx, c, func(ctx context.Context, trouble *atomic.Pointer[error]) (T, error) {
 		var value T
-		err := d.retry(ctx, trouble, func() error {
+		err := c.retry(ctx, trouble, func() error {
 			var err error
-			value, err = attempt(ctx, d, nil, work)
+			value, err = attempt(ctx, c, write, try)
 			return err
 		})
 		return value, err
 	})
 }
 
-// read runs work in one read transaction, which needs no other's consent.
-func read[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
-	return detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (T, error) {
-		var value T
-		err := d.retry(ctx, trouble, func() error {
-			var err error
-			value, err = attempt(ctx, d, &sql.TxOptions{ReadOnly: true}, work)
-			return err
-		})
-		return value, err
-	})
+// attempt is one try: a place, and the place given back.
+func attempt[T any](ctx context.Context, c *Client, write bool, try func(context.Context) (T, error)) (T, error) {
+	var none T
+	release, err := c.place(ctx, write)
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	if err := c.prepared(ctx); err != nil {
+		return none, err
+	}
+	return try(ctx)
 }
 
 // detached runs work in a goroutine of its own and gives it up when ctx or the driver
 // ends; work sees both ends in its ctx, and leaves word of what keeps it waiting.
-func detached[T any](ctx context.Context, d *Driver, work func(context.Context, *atomic.Pointer[error]) (T, error)) (T, error) {
+func detached[T any](ctx context.Context, c *Client, work func(context.Context, *atomic.Pointer[error]) (T, error)) (T, error) {
 	var none T
-	if d.err != nil {
-		return none, d.err
+	if c.setup.Err != nil {
+		return none, c.setup.Err
 	}
-	if err := d.enter(); err != nil {
+	if err := c.enter(); err != nil {
 		return none, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(d.base, cancel) //nolint:contextcheck // Close ends the call, too
+	stop := context.AfterFunc(c.base, cancel) //nolint:contextcheck // Close ends the call, too
 	answers := make(chan result[T], 1)
 	trouble := new(atomic.Pointer[error])
-	d.workers.run(func() {
-		defer d.calls.Done()
+	c.workers.run(func() {
+		defer c.calls.Done()
 		defer cancel()
 		defer stop()
 		value, err := work(ctx, trouble)
@@ -85,13 +86,13 @@ func detached[T any](ctx context.Context, d *Driver, work func(context.Context, 
 	default:
 	}
 	if last := trouble.Load(); last != nil {
-		return none, d.cut(ctx, *last)
+		return none, c.cut(ctx, *last)
 	}
-	return none, d.cut(ctx, nil)
+	return none, c.cut(ctx, nil)
 }
 
 // retry repeats one try of a transaction while another is in its way.
-func (d *Driver) retry(ctx context.Context, trouble *atomic.Pointer[error], try func() error) error {
+func (c *Client) retry(ctx context.Context, trouble *atomic.Pointer[error], try func() error) error {
 	pause := minBusyPause
 	for {
 		err := try()
@@ -99,87 +100,44 @@ func (d *Driver) retry(ctx context.Context, trouble *atomic.Pointer[error], try 
 			return nil
 		}
 		if ctx.Err() != nil {
-			return d.cut(ctx, err)
+			return c.cut(ctx, err)
 		}
-		fault := d.fault(err)
+		fault := c.fault(err)
 		switch fault.Kind {
 		case Busy:
 			trouble.Store(&err)
 		case Unclear:
-			d.ready.forget()
-			if err := d.dialect.Inspect(ctx, d.db, d.tables); err != nil {
-				return d.explain(err, d.fault(err))
+			c.ready.forget()
+			if err := c.setup.Inspect(ctx); err != nil {
+				return c.explain(err, c.fault(err))
 			}
-			return d.explain(err, fault)
+			return c.explain(err, fault)
 		case Unavailable, Refused:
-			return d.explain(err, fault)
+			return c.explain(err, fault)
 		}
 		if !wait(ctx, pause/2+rand.N(pause)) {
-			return d.cut(ctx, err)
+			return c.cut(ctx, err)
 		}
 		pause = min(2*pause, maxBusyPause)
 	}
 }
 
-// attempt is one try: a place, a connection, a transaction, and all given back. Once the
-// transaction has its lock its work is bounded, so it is not cut short: a cancelled
-// call cannot leave a half-done transaction behind.
-func attempt[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work func(*tx) (T, error)) (T, error) {
-	var none T
-	release, err := d.place(ctx, opts == nil)
-	if err != nil {
-		return none, err
-	}
-	defer release()
-	if err := d.prepared(ctx); err != nil {
-		return none, err
-	}
-	conn, err := d.db.Conn(ctx)
-	if err != nil {
-		return none, err
-	}
-	defer conn.Close() // a broken one is dropped by the pool
-	stx, err := conn.BeginTx(context.WithoutCancel(ctx), opts)
-	if err != nil {
-		return none, err
-	}
-	defer stx.Rollback() //nolint:errcheck // after Commit it does nothing
-	t := &tx{d: d, sql: stx}
-	if opts == nil {
-		if err := t.lock(ctx); err != nil {
-			return none, err
-		}
-	}
-	t.ctx = context.WithoutCancel(ctx)
-	value, err := work(t)
-	if err != nil {
-		return none, err
-	}
-	if err := stx.Commit(); err != nil {
-		return none, err
-	}
-	for _, f := range t.after {
-		f()
-	}
-	return value, nil
-}
-
 // prepared says whether a transaction can begin.
-func (d *Driver) prepared(ctx context.Context) error {
-	if err := d.ready.ensure(ctx, d); err != nil {
+func (c *Client) prepared(ctx context.Context) error {
+	if err := c.ready.ensure(ctx, c.setup); err != nil {
 		return err
 	}
-	if d.dialect.Intact == nil {
+	if c.setup.Intact == nil {
 		return nil
 	}
-	return d.dialect.Intact()
+	return c.setup.Intact()
 }
 
 // place waits for a place on the handle.
-func (d *Driver) place(ctx context.Context, write bool) (release func(), err error) {
+func (c *Client) place(ctx context.Context, write bool) (release func(), err error) {
 	var writers chan struct{}
 	if write {
-		writers = d.writers
+		writers = c.writers
 		select {
 		case writers <- struct{}{}:
 		case <-ctx.Done():
@@ -187,7 +145,7 @@ func (d *Driver) place(ctx context.Context, write bool) (release func(), err err
 		}
 	}
 	select {
-	case d.slots <- struct{}{}:
+	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		if write {
 			<-writers
@@ -195,7 +153,7 @@ func (d *Driver) place(ctx context.Context, write bool) (release func(), err err
 		return nil, ctx.Err()
 	}
 	return func() {
-		<-d.slots
+		<-c.slots
 		if write {
 			<-writers
 		}
@@ -208,18 +166,20 @@ type readiness struct {
 	fresh bool // guarded by mu
 }
 
-func (r *readiness) ensure(ctx context.Context, d *Driver) error {
+func (r *readiness) ensure(ctx context.Context, setup Setup) error {
 	r.mu.Lock()
 	fresh := r.fresh
 	r.mu.Unlock()
 	if fresh {
 		return nil
 	}
-	if err := d.dialect.Inspect(ctx, d.db, d.tables); err != nil {
+	if err := setup.Inspect(ctx); err != nil {
 		return err
 	}
-	if err := d.stmts.prepareAll(ctx, d.db); err != nil {
-		return err
+	if setup.Prepare != nil {
+		if err := setup.Prepare(ctx); err != nil {
+			return err
+		}
 	}
 	r.mu.Lock()
 	r.fresh = true
@@ -234,17 +194,17 @@ func (r *readiness) forget() {
 }
 
 // fault classifies an error; what the engine itself refuses is left as it is.
-func (d *Driver) fault(err error) Fault {
+func (c *Client) fault(err error) Fault {
 	for _, class := range []error{driver.ErrRefused, driver.ErrInvalid, driver.ErrUnsupported} {
 		if errors.Is(err, class) {
 			return Fault{Kind: Refused}
 		}
 	}
-	return d.dialect.Classify(err)
+	return c.setup.Classify(err)
 }
 
 // explain wraps a database's error once, in its class.
-func (d *Driver) explain(err error, f Fault) error {
+func (c *Client) explain(err error, f Fault) error {
 	for _, class := range []error{driver.ErrRefused, driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnavailable} {
 		if errors.Is(err, class) {
 			return err
@@ -255,22 +215,22 @@ func (d *Driver) explain(err error, f Fault) error {
 		class = driver.ErrRefused
 	}
 	if f.Text == "" {
-		return fmt.Errorf("%s: %w: %w", d.dialect.Name, class, err)
+		return fmt.Errorf("%s: %w: %w", c.setup.Name, class, err)
 	}
-	return fmt.Errorf("%s: %w: %s: %w", d.dialect.Name, class, f.Text, err)
+	return fmt.Errorf("%s: %w: %s: %w", c.setup.Name, class, f.Text, err)
 }
 
 // cut is the error of a call whose context or driver ended.
-func (d *Driver) cut(ctx context.Context, last error) error {
+func (c *Client) cut(ctx context.Context, last error) error {
 	text := "no answer in time"
-	if d.base.Err() != nil {
+	if c.base.Err() != nil {
 		text = "the driver is closed"
 	} else if last != nil {
-		if f := d.fault(last); f.Text != "" {
+		if f := c.fault(last); f.Text != "" {
 			text = f.Text
 		}
 	}
-	return fmt.Errorf("%s: %w: %s: %w", d.dialect.Name, driver.ErrUnavailable, text, ctx.Err())
+	return fmt.Errorf("%s: %w: %s: %w", c.setup.Name, driver.ErrUnavailable, text, ctx.Err())
 }
 
 // wait pauses; it answers false when ctx ends first.

@@ -47,13 +47,13 @@ func (c claim) args() []any {
 }
 
 // remembered says whether the row is no claim but an ID that was given up.
-func (c claim) remembered() bool { return c.key == rememberedKey }
+func (c claim) remembered() bool { return c.key == RememberedKey }
 
 // diesWithProcess says whether the claim ends with its client's process.
 func (c claim) diesWithProcess() bool { return c.waiting || (!c.fixed && !c.own) }
 
-// rememberedKey is the line of the IDs that were given up. No key has a NUL.
-const rememberedKey = "\x00"
+// RememberedKey is the line of the IDs that were given up. No key has a NUL.
+const RememberedKey = "\x00"
 
 // held is what the holders of a line come to.
 type held struct {

@@ -1,18 +1,20 @@
-// Package sqllease is the engine of hasp's SQL stores: lines of claims in four tables,
-// over database/sql. A program does not use it but a dialect's package, such as
-// sqlitelease.
+// Package sqllease is what hasp's SQL stores share: lines of claims in four tables. A
+// program does not use it but a store's package, such as sqlitelease.
+//
+// [Client] is the part above the steps: it checks and ends calls, repeats what met another
+// transaction, knows this client's claims and polls for news of them. [Steps] are what it
+// stands on. [Driver] is a client on the engine, which makes its steps in Go from a
+// dialect's statements, over database/sql; another store may bring steps of its own.
 //
 // # Requirements
 //
-// A [Dialect]: a page of SQL with the engine's statements, the schema, and what the
+// Of the engine, a [Dialect]: a page of SQL with the engine's statements, the schema, and what the
 // database's errors mean. The database must let a transaction take its right to write,
 // or the lines it touches, before it reads, and must compare keys byte for byte. Every
 // verb is one such transaction on a connection that is given back at once; a driver has
 // at most four commands on the user's pool, and a pool of one connection is enough.
 //
 // The decisions are made in Go, by arithmetic on what bounded, indexed statements load.
-// A database that would rather take a verb as one function call can be given another
-// implementation of the steps beneath the same calls, sessions and poller.
 //
 // # Storage layout
 //

@@ -4,95 +4,77 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/hasp-dev/hasp/driver"
 )
 
-// maxInFlight is how many commands the driver has on the user's handle at once.
-const maxInFlight = 4
-
-// Driver is one client's way to a database. It is made by a dialect's package.
+// Driver is the engine: a client whose steps are made in Go, of a dialect's statements over
+// database/sql. It is made by a dialect's package.
 type Driver struct {
+	*Client
+
 	db      *sql.DB
 	dialect Dialect
 	tables  Tables
-	err     error // what New found wrong
-
 	stmts   statements
-	workers workers
-	slots   chan struct{} // a place for each command in flight
-	writers chan struct{} // a place for each write transaction
-	ready   readiness
-	known   registry
 	session session
-	ear     ear
 	janitor janitor
-
-	base   context.Context //nolint:containedctx // ends with Close, which every call in flight must see
-	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	closed bool           // guarded by mu
-	calls  sync.WaitGroup // calls in flight; added to under mu
 }
-
-var (
-	_ driver.Driver   = (*Driver)(nil)
-	_ driver.Signaler = (*Driver)(nil)
-	_ driver.Operator = (*Driver)(nil)
-)
 
 // New makes a driver on the user's handle. It does no I/O; what is wrong with the
 // arguments is in Features().Err.
 func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
-	n, err := opts.validate()
-	if db == nil {
-		err = fmt.Errorf("%w: the *sql.DB is nil", driver.ErrInvalid)
+	err := fmt.Errorf("%w: the *sql.DB is nil", driver.ErrInvalid)
+	var tables Tables
+	if db != nil {
+		tables, err = NewTables(dialect.Quote, opts)
 	}
-	if err != nil {
-		err = fmt.Errorf("%s: %w", dialect.Name, err)
-	}
-	d := &Driver{
-		db:      db,
-		dialect: dialect,
-		err:     err,
-		slots:   make(chan struct{}, maxInFlight),
-		writers: make(chan struct{}, max(1, dialect.Writers)),
-	}
-	if err == nil {
-		d.tables = newTables(&dialect, n)
-	}
-	d.stmts.text = parse(d.tables.expand(dialect.Statements), dialect.Marker)
+	d := &Driver{db: db, dialect: dialect, tables: tables}
+	d.stmts.text = parse(tables.Expand(dialect.Statements), dialect.Marker)
 	d.stmts.prepared = make(map[string]*sql.Stmt)
-	d.known.stays = make(map[driver.ID]*stay)
 	d.session.opened = make(map[[6]byte]bool)
-	d.ear.wake = make(chan struct{}, 1)
-	d.ear.watched = make(map[string]*watch)
-	d.base, d.cancel = context.WithCancel(context.Background()) //nolint:forbidigo,gosec // ends with Close; there is no caller's ctx in New
-	d.workers = workers{jobs: make(chan func()), done: d.base.Done()}
+	setup := Setup{
+		Name:     dialect.Name,
+		Err:      err,
+		Writers:  dialect.Writers,
+		PollMin:  dialect.PollMin,
+		PollMax:  dialect.PollMax,
+		Classify: dialect.Classify,
+		Inspect:  func(ctx context.Context) error { return dialect.Inspect(ctx, db, tables) },
+		Prepare:  func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) },
+		Intact:   dialect.Intact,
+	}
+	if dialect.Witness != nil {
+		setup.Probe = d.buryProcesses
+	}
+	d.Client = NewClient(setup, steps{d})
 	return d
 }
 
-// Features says what the store can do.
-func (d *Driver) Features() driver.Features {
-	return driver.Features{Err: d.err, Line: true, Shared: true, Tokens: true, MaxKeys: driver.MaxKeys, Step: time.Microsecond}
+// Close stops the poller and waits for calls in flight, which are cut short. Claims
+// still held stay, with the session and, until the process ends, its proof.
+func (d *Driver) Close(ctx context.Context) error {
+	d.janitor.stop()
+	first, err := d.Shut(ctx)
+	if !first || err != nil {
+		return err
+	}
+	err = d.endSession(ctx)
+	d.stmts.close()
+	return err
 }
 
-// Check proves that the database is reachable, is set up as hasp needs it and takes
-// writes. It changes nothing.
-func (d *Driver) Check(ctx context.Context) error {
-	if d.err != nil {
-		return d.err
-	}
-	d.ready.forget()
-	_, err := transact(ctx, d, func(t *tx) (bool, error) {
+// steps are the engine's steps.
+type steps struct{ *Driver }
+
+// Check looks at a line that nobody can have.
+func (e steps) Check(ctx context.Context) error {
+	_, err := transact(ctx, e.Driver, func(t *tx) (bool, error) {
 		v, err := t.glance(checkKey, [6]byte{}, driver.ID{})
 		if err != nil {
 			return false, err
 		}
-		return false, v.usable(d.dialect.Name)
+		return false, v.usable(e.dialect.Name)
 	})
 	return err
 }
@@ -100,40 +82,49 @@ func (d *Driver) Check(ctx context.Context) error {
 // checkKey is a key nobody can have, to look at.
 const checkKey = "\x00check"
 
-// Close stops the poller and waits for calls in flight, which are cut short. Claims
-// still held stay, with the session and, until the process ends, its proof.
-func (d *Driver) Close(ctx context.Context) error {
-	d.mu.Lock()
-	first := !d.closed
-	d.closed = true
-	d.mu.Unlock()
-	if !first {
-		return nil
-	}
-	d.janitor.stop()
-	d.cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		d.calls.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return d.cut(ctx, nil)
-	}
-	err := d.endSession(ctx)
-	d.stmts.close()
-	return err
+// transact runs work in one write transaction.
+func transact[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+	return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return inside(ctx, d, nil, work) })
 }
 
-// enter counts a call in, unless the driver is closed.
-func (d *Driver) enter() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return fmt.Errorf("%s: %w: the driver is closed", d.dialect.Name, driver.ErrUnavailable)
+// read runs work in one read transaction, which needs no other's consent.
+func read[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+	return Call(ctx, d.Client, false, func(ctx context.Context) (T, error) {
+		return inside(ctx, d, &sql.TxOptions{ReadOnly: true}, work)
+	})
+}
+
+// inside is one try: a connection, a transaction, and both given back. Once the
+// transaction has its lock its work is bounded, so it is not cut short: a cancelled
+// call cannot leave a half-done transaction behind.
+func inside[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work func(*tx) (T, error)) (T, error) {
+	var none T
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return none, err
 	}
-	d.calls.Add(1)
-	return nil
+	defer conn.Close() // a broken one is dropped by the pool
+	stx, err := conn.BeginTx(context.WithoutCancel(ctx), opts)
+	if err != nil {
+		return none, err
+	}
+	defer stx.Rollback() //nolint:errcheck // after Commit it does nothing
+	t := &tx{d: d, sql: stx}
+	if opts == nil {
+		if err := t.lock(ctx); err != nil {
+			return none, err
+		}
+	}
+	t.ctx = context.WithoutCancel(ctx)
+	value, err := work(t)
+	if err != nil {
+		return none, err
+	}
+	if err := stx.Commit(); err != nil {
+		return none, err
+	}
+	for _, f := range t.after {
+		f()
+	}
+	return value, nil
 }

@@ -1,7 +1,6 @@
 package sqllease
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -15,6 +14,8 @@ type ear struct {
 	wake chan struct{} // something to wait for has begun
 	idle atomic.Bool   // the poller rests until it is woken
 
+	pushed atomic.Bool // the store brings news by itself
+
 	mu      sync.Mutex
 	inbox   [6]byte             // guarded by mu
 	deliver func(driver.Signal) // guarded by mu; nil: nobody listens
@@ -24,51 +25,43 @@ type ear struct {
 // watch is a key whose line is looked at for its own sake.
 type watch struct {
 	users int
-	seen  mark
+	seen  Mark
 	known bool // seen holds what was seen
-}
-
-// mark is enough of a line to see that it has changed.
-type mark struct {
-	front   []byte // ID of the first holder
-	newest  int64  // the greatest number that holds
-	holders int64  // counted to a hundred
-	last    int64  // the greatest number there was
-	waited  int64  // the greatest number that began to wait
 }
 
 // Listen calls deliver until ctx ends. A database that is polled is always heard, so
 // Missed is delivered at once, and again after the database could not be read.
-func (d *Driver) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.Signal)) error {
-	if d.err != nil {
-		return d.err
+func (c *Client) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.Signal)) error {
+	if c.setup.Err != nil {
+		return c.setup.Err
 	}
-	if err := d.enter(); err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
-	defer d.calls.Done()
+	defer c.calls.Done()
 	heard, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.base, cancel)() //nolint:contextcheck // Close ends it, too
-	if !d.ear.begin(inbox, deliver) {
-		return d.explain(fmt.Errorf("%w: the driver has a listener already", driver.ErrInvalid), Fault{})
+	defer context.AfterFunc(c.base, cancel)() //nolint:contextcheck // Close ends it, too
+	if !c.ear.begin(inbox, deliver) {
+		return c.explain(fmt.Errorf("%w: the driver has a listener already", driver.ErrInvalid), Fault{})
 	}
-	defer d.ear.end()
+	defer c.ear.end()
 	deliver(driver.Signal{Kind: driver.Missed})
-	p := poller{Driver: d, inbox: inbox, deliver: deliver}
+	c.push(heard, inbox)
+	p := poller{Client: c, inbox: inbox, deliver: deliver}
 	for p.rest(heard) {
 		p.poll(heard)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return d.cut(heard, nil)
+	return c.cut(heard, nil)
 }
 
 // Watch asks for Wanted and Changed of one key. Only looking brings them: what changes
 // and changes back between two looks is not seen.
-func (d *Driver) Watch(key string) (stop func()) {
-	e := &d.ear
+func (c *Client) Watch(key string) (stop func()) {
+	e := &c.ear
 	e.mu.Lock()
 	w, ok := e.watched[key]
 	if !ok {
@@ -138,7 +131,7 @@ func (e *ear) keys() []string {
 }
 
 // compare notes what was seen of a watched line and answers what to tell.
-func (e *ear) compare(key string, m mark) []driver.Signal {
+func (e *ear) compare(key string, m Mark) []driver.Signal {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w, ok := e.watched[key]
@@ -154,23 +147,57 @@ func (e *ear) compare(key string, m mark) []driver.Signal {
 	if old.changed(m) {
 		news = append(news, driver.Signal{Kind: driver.Changed, Key: key})
 	}
-	if m.waited > old.waited {
+	if m.Waited > old.Waited {
 		news = append(news, driver.Signal{Kind: driver.Wanted, Key: key})
 	}
 	return news
 }
 
-// changed says whether the holders were others in between, even where they are the same
-// again: whoever joined last without waiting has held.
-func (m mark) changed(now mark) bool {
-	return !bytes.Equal(m.front, now.front) || m.newest != now.newest || m.holders != now.holders ||
-		(now.last > m.last && now.last > now.waited) || (now.last > m.last && m.holders == 0)
+// push lets the store bring news beside the poller, until ctx ends.
+func (c *Client) push(ctx context.Context, inbox [6]byte) {
+	if c.setup.Push == nil || c.enter() != nil {
+		return
+	}
+	go func() {
+		defer c.calls.Done()
+		c.setup.Push(ctx, inbox)
+		c.ear.pushed.Store(false)
+	}()
 }
 
-// tell sends this client the news a step of its own has brought one of its claims.
-func (d *Driver) tell(t told) {
-	c := t.claim
-	if d.known.news(stay{id: c.id, number: c.number}, t.kind, t.revoked) {
-		d.ear.send(driver.Signal{Kind: t.kind, Key: c.key, ID: c.id, Number: c.number, Revoked: t.revoked})
+// Hear notes whether the store brings news by itself. What happened while it did not is
+// looked for, and the listener is told.
+func (c *Client) Hear(brought bool) {
+	if c.ear.pushed.Swap(brought) == brought {
+		return
+	}
+	if brought {
+		c.ear.send(driver.Signal{Kind: driver.Missed})
+	}
+	c.ear.rouse()
+}
+
+// Hears says whether this client listens for the claims of an inbox.
+func (c *Client) Hears(inbox [6]byte) bool { return c.ear.hears(inbox) }
+
+// News is what happened to one of this client's claims.
+type News struct {
+	Kind    driver.SignalKind // an addressed one
+	Key     string
+	ID      driver.ID
+	Number  int64
+	Revoked bool // with Ended
+}
+
+// Tell passes news on to the listener, unless this client knows it, or better.
+func (c *Client) Tell(n News) {
+	if c.known.news(stay{id: n.ID, number: n.Number}, n.Kind, n.Revoked) {
+		c.ear.send(driver.Signal{Kind: n.Kind, Key: n.Key, ID: n.ID, Number: n.Number, Revoked: n.Revoked})
 	}
 }
+
+// Settle notes what a step has answered.
+func (c *Client) Settle(ref driver.Ref, st driver.Standing) { c.known.settle(c, ref, st) }
+
+// Drop forgets a claim that is not to be looked for any more.
+func (c *Client) Drop(id driver.ID) { c.known.drop(id) }

@@ -27,9 +27,6 @@ func (h held) And(o Group) Group { return h.and(o) }
 // Keep is keep.
 func Keep(hold int64) int64 { return keep(hold) }
 
-// Successor is successor.
-func Successor(prefix string) []byte { return successor(prefix) }
-
 // Parse is parse.
 func Parse(page string, marker func(int) string) map[string]string { return parse(page, marker) }
 

@@ -6,23 +6,16 @@ import (
 	"github.com/hasp-dev/hasp/driver"
 )
 
-// Join puts a claim into all its lines, or renews it if it lives.
-func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, error) {
-	if err := checkJoin(j); err != nil {
-		return driver.Standing{}, d.explain(err, Fault{})
-	}
-	if j.Leaving != nil {
-		d.known.drop(j.Leaving.ID)
-	}
-	d.known.expect(j.Ref)
-	st, err := d.join(ctx, j)
-	if err != nil || d.dialect.Witness == nil || (st.State != driver.Waiting && st.State != driver.Refused) {
+// Join asks once more where a dead process was in the way.
+func (e steps) Join(ctx context.Context, j driver.Join) (driver.Standing, error) {
+	st, err := e.join(ctx, j)
+	if err != nil || e.dialect.Witness == nil || (st.State != driver.Waiting && st.State != driver.Refused) {
 		return st, err
 	}
-	if !d.worthAnother(ctx, j.Keys, st.State) {
+	if !e.worthAnother(ctx, j.Keys, st.State) {
 		return st, nil
 	}
-	return d.join(ctx, j)
+	return e.join(ctx, j)
 }
 
 func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, error) {
@@ -41,7 +34,7 @@ func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, erro
 			return driver.Standing{}, err
 		}
 		t.after = append(t.after, func() {
-			d.known.settle(d, j.Ref, st)
+			d.Settle(j.Ref, st)
 			if j.Resume != nil && st.State == driver.Holding {
 				d.known.drop(j.Resume.ID)
 			}

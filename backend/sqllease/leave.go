@@ -7,12 +7,8 @@ import (
 )
 
 // Leave takes a claim out of all its lines and hands over.
-func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	if err := checkKeys(l.Keys); err != nil {
-		return driver.Standing{}, d.explain(err, Fault{})
-	}
-	d.known.drop(l.ID)
-	return transact(ctx, d, func(t *tx) (driver.Standing, error) { return t.leave(l) })
+func (e steps) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+	return transact(ctx, e.Driver, func(t *tx) (driver.Standing, error) { return t.leave(l) })
 }
 
 func (t *tx) leave(l driver.Leaving) (driver.Standing, error) {
@@ -87,12 +83,12 @@ func (s *step) giveUp(l driver.Leaving, before []claim) error {
 			return err
 		}
 	}
-	line, err := s.look(rememberedKey, driver.ID{})
+	line, err := s.look(RememberedKey, driver.ID{})
 	if err != nil {
 		return err
 	}
 	if err := s.exec(stInsert, claim{
-		key: rememberedKey, id: l.ID, keys: 1, weight: 1, capacity: 1, expiresAt: until, joinedAt: s.now, waiting: true,
+		key: RememberedKey, id: l.ID, keys: 1, weight: 1, capacity: 1, expiresAt: until, joinedAt: s.now, waiting: true,
 	}.args()...); err != nil {
 		return err
 	}

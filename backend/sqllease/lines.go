@@ -13,11 +13,8 @@ const (
 )
 
 // Lines answers one line or a page of lines, as one moment saw them.
-func (d *Driver) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
-	if err := q.Validate(); err != nil {
-		return driver.Page{}, d.explain(err, Fault{})
-	}
-	return read(ctx, d, func(t *tx) (driver.Page, error) {
+func (e steps) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
+	return read(ctx, e.Driver, func(t *tx) (driver.Page, error) {
 		var now int64
 		if err := t.row(stClock, nil, &now); err != nil {
 			return driver.Page{}, err
@@ -36,8 +33,8 @@ func (t *tx) page(q driver.Query, now int64) (driver.Page, error) {
 		limit = pageLimit
 	}
 	limit = min(limit, driver.MaxPage)
-	after := max(q.After, rememberedKey)
-	keys, err := t.keys([]byte(q.Prefix), []byte(after), successor(q.Prefix), limit+1)
+	after := max(q.After, RememberedKey)
+	keys, err := t.keys([]byte(q.Prefix), []byte(after), Successor(q.Prefix), limit+1)
 	if err != nil {
 		return driver.Page{}, err
 	}
@@ -75,8 +72,8 @@ func (t *tx) keys(args ...any) ([]string, error) {
 	return keys, rows.Err()
 }
 
-// successor is the first key behind all that begin with the prefix.
-func successor(prefix string) []byte {
+// Successor is the first key behind all that begin with the prefix.
+func Successor(prefix string) []byte {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] < 0xff {

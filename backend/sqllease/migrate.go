@@ -13,11 +13,11 @@ import (
 // SchemaSQL answers the statements that make the tables, for people who run their
 // migrations by other means. They may be run again.
 func SchemaSQL(dialect Dialect, opts *Options) (string, error) {
-	n, err := opts.validate()
+	tables, err := NewTables(dialect.Quote, opts)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", dialect.Name, err)
 	}
-	return newTables(&dialect, n).expand(dialect.Schema), nil
+	return tables.Expand(dialect.Schema), nil
 }
 
 // Migrate makes the tables, or leaves them where they are there. Many processes may do
@@ -29,7 +29,7 @@ func Migrate(ctx context.Context, db *sql.DB, dialect Dialect, opts *Options) er
 	}
 	d := New(db, dialect, opts)
 	defer d.cancel()
-	_, err = detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
+	_, err = detached(ctx, d.Client, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
 		return true, d.retry(ctx, trouble, func() error { return d.migrate(ctx, text) })
 	})
 	return err
@@ -55,7 +55,7 @@ func (d *Driver) migrate(ctx context.Context, text string) error {
 		}
 	}
 	var oldest int64
-	query := d.tables.expand("SELECT value FROM {meta} WHERE name = 'oldest_client'")
+	query := d.tables.Expand("SELECT value FROM {meta} WHERE name = 'oldest_client'")
 	if err := tx.QueryRowContext(context.WithoutCancel(ctx), query).Scan(&oldest); err != nil {
 		return err
 	}

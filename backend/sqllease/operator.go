@@ -7,28 +7,16 @@ import (
 	"github.com/hasp-dev/hasp/driver"
 )
 
-// End revokes, or with force removes, exactly the named stays of a key. More than one
-// step may remove are taken in several.
-func (d *Driver) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
-	if err := checkKeys([]string{key}); err != nil {
-		return nil, d.explain(err, Fault{})
-	}
-	var found []int64
-	for some := range slices.Chunk(slices.Clone(numbers), maxRemovals) {
-		ended, err := transact(ctx, d, func(t *tx) ([]int64, error) {
-			s := newStep(t)
-			ended, err := s.end(key, some, force)
-			if err != nil {
-				return nil, err
-			}
-			return ended, s.finish()
-		})
-		found = append(found, ended...)
+// End is one step on at most as many claims as it may remove.
+func (e steps) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
+	return transact(ctx, e.Driver, func(t *tx) ([]int64, error) {
+		s := newStep(t)
+		ended, err := s.end(key, numbers, force)
 		if err != nil {
-			return found, err
+			return nil, err
 		}
-	}
-	return found, nil
+		return ended, s.finish()
+	})
 }
 
 func (s *step) end(key string, numbers []int64, force bool) ([]int64, error) {

@@ -18,7 +18,7 @@ const (
 
 // poller looks into the database for one client.
 type poller struct {
-	*Driver
+	*Client
 	inbox   [6]byte
 	deliver func(driver.Signal)
 
@@ -58,23 +58,26 @@ func (p *poller) rest(ctx context.Context) bool {
 func (p *poller) next() time.Duration {
 	waiting, holding := p.known.count()
 	longest := time.Duration(0)
+	if p.ear.pushed.Load() {
+		waiting, holding = 0, 0
+	}
 	switch {
 	case waiting > 0:
-		longest = p.dialect.PollMax
+		longest = p.setup.PollMax
 	case len(p.ear.keys()) > 0:
 		longest = watchPause
 	case holding > 0:
 		p.pause = holdPause
 		return holdPause
 	}
-	p.pause = min(max(2*p.pause, p.dialect.PollMin), longest)
+	p.pause = min(max(2*p.pause, p.setup.PollMin), longest)
 	return p.pause
 }
 
 // poll looks once.
 func (p *poller) poll(ctx context.Context) {
 	keys := p.ear.keys()
-	changed, marks, err := p.look(ctx, keys)
+	sight, err := p.steps.Look(ctx, Gaze{Inbox: p.inbox, Keys: keys})
 	if err != nil {
 		p.gap = true
 		return
@@ -84,15 +87,15 @@ func (p *poller) poll(ctx context.Context) {
 		p.deliver(driver.Signal{Kind: driver.Missed})
 	}
 	for i, key := range keys {
-		for _, news := range p.ear.compare(key, marks[i]) {
+		for _, news := range p.ear.compare(key, sight.Marks[i]) {
 			p.pause = 0
 			p.deliver(news)
 		}
 	}
-	if changed != p.seen {
+	if sight.Changed != p.seen && !p.ear.pushed.Load() {
 		p.pause = 0
 		if p.compare(ctx) {
-			p.seen = changed
+			p.seen = sight.Changed
 		}
 	}
 	p.probe(ctx)
@@ -101,7 +104,7 @@ func (p *poller) poll(ctx context.Context) {
 // probe looks for dead processes, the less often the more wait before this client's
 // claims: they look too, and see it sooner. So a crowd looks hardly more often than one.
 func (p *poller) probe(ctx context.Context) {
-	if p.dialect.Witness == nil || p.unprobed < time.Duration(1+p.before)*probePause {
+	if p.setup.Probe == nil || p.unprobed < time.Duration(1+p.before)*probePause {
 		return
 	}
 	p.unprobed, p.before = 0, 0
@@ -109,83 +112,49 @@ func (p *poller) probe(ctx context.Context) {
 	if len(lines) == 0 {
 		return
 	}
-	buried, before := p.buryProcesses(ctx, lines)
+	buried, before := p.setup.Probe(ctx, lines)
 	p.before = before
 	if buried {
 		p.pause, p.before = 0, 0
 	}
 }
 
-// look reads the counter of changes and the watched lines.
-func (p *poller) look(ctx context.Context, keys []string) (changed int64, marks []mark, err error) {
-	type seen struct {
-		changed int64
-		marks   []mark
-	}
-	s, err := read(ctx, p.Driver, func(t *tx) (seen, error) {
-		var s seen
-		if err := t.row(stChanged, []any{p.inbox[:]}, &s.changed); err != nil {
-			return s, err
-		}
-		for _, key := range keys {
-			var m mark
-			if err := t.row(stMark, []any{[]byte(key)}, &m.front, &m.newest, &m.holders, &m.last, &m.waited); err != nil {
-				return s, err
-			}
-			s.marks = append(s.marks, m)
-		}
-		return s, nil
-	})
-	return s.changed, s.marks, err
-}
-
 // compare looks at every claim of this client, since something happened to one.
 func (p *poller) compare(ctx context.Context) bool {
 	for chunk := range slices.Chunk(p.known.all(p.inbox), findChunk) {
-		found, err := read(ctx, p.Driver, func(t *tx) ([][]claim, error) {
-			all := make([][]claim, len(chunk))
-			for i, s := range chunk {
-				rows, err := t.claims(stFind, s.id[:])
-				if err != nil {
-					return nil, err
-				}
-				all[i] = rows
-			}
-			return all, nil
-		})
+		ids := make([]driver.ID, len(chunk))
+		for i, s := range chunk {
+			ids[i] = s.id
+		}
+		sight, err := p.steps.Look(ctx, Gaze{Inbox: p.inbox, IDs: ids})
 		if err != nil {
 			p.gap = true
 			return false
 		}
 		for i, s := range chunk {
-			p.report(s, found[i])
+			p.report(s, sight.Found[i])
 		}
 	}
 	return true
 }
 
 // report tells what became of one claim.
-func (p *poller) report(s stay, rows []claim) {
-	news := driver.Signal{Key: s.keys[0], ID: s.id, Number: s.number}
+func (p *poller) report(s stay, f Found) {
+	news := News{Key: s.keys[0], ID: s.id, Number: f.Number}
 	switch {
-	case len(rows) == 0 || rows[0].remembered():
+	case f.Number == 0:
 		if s.number == 0 { // its Join may still be under way
 			return
 		}
-		news.Kind = driver.Ended
-	case rows[0].revoked:
+		news.Kind, news.Number = driver.Ended, s.number
+	case f.Revoked:
 		news.Kind, news.Revoked = driver.Ended, true
-	case rows[0].waiting && rows[0].keys > 1:
+	case f.Waiting && f.Several:
 		news.Kind = driver.Turn
-	case !rows[0].waiting:
+	case !f.Waiting:
 		news.Kind = driver.Granted
 	default:
 		return
 	}
-	if len(rows) > 0 && !rows[0].remembered() {
-		news.Number = rows[0].number
-	}
-	if p.known.news(stay{id: s.id, number: news.Number}, news.Kind, news.Revoked) {
-		p.deliver(news)
-	}
+	p.Tell(news)
 }

@@ -34,7 +34,7 @@ func (r *registry) expect(ref driver.Ref) {
 }
 
 // settle notes what a step has answered.
-func (r *registry) settle(d *Driver, ref driver.Ref, st driver.Standing) {
+func (r *registry) settle(c *Client, ref driver.Ref, st driver.Standing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, ok := r.stays[ref.ID]
@@ -48,8 +48,8 @@ func (r *registry) settle(d *Driver, ref driver.Ref, st driver.Standing) {
 		waits := st.State == driver.Waiting
 		began := s.number != st.Number || s.holds == waits
 		s.number, s.holds = st.Number, !waits
-		if began && (waits || d.ear.idle.Load()) {
-			d.ear.rouse()
+		if began && (waits || c.ear.idle.Load()) {
+			c.ear.rouse()
 		}
 	}
 }

@@ -13,29 +13,18 @@ const maxChunk = 200
 
 // Renew does the items in transactions of a few hundred each. Every item is a step of
 // its own.
-func (d *Driver) Renew(ctx context.Context, items []driver.Renewal, answer func(i int, s driver.Standing, err error)) {
-	order := make([]int, 0, len(items))
-	for i, item := range items {
-		if err := checkRenewal(item); err != nil {
-			answer(i, driver.Standing{}, d.explain(err, Fault{}))
-			continue
-		}
-		if item.Mode == driver.Drop {
-			d.known.drop(item.ID)
-		}
-		order = append(order, i)
-	}
+func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, answer func(i int, s driver.Standing, err error)) {
 	// In the order of their lines the items share the counting of who stands ahead.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
-	d.lookForDeadHolders(ctx, items, order)
+	e.lookForDeadHolders(ctx, items, order)
 	for chunk := range slices.Chunk(order, maxChunk) {
 		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
 		for n, i := range chunk {
 			some[n] = items[i]
 		}
-		standings, err := d.renew(ctx, some)
+		standings, err := e.renew(ctx, some)
 		for n, i := range chunk {
 			if err != nil {
 				answer(i, driver.Standing{}, err)
@@ -79,10 +68,10 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]driver.St
 			standings[i] = st
 			t.after = append(t.after, func() {
 				if item.Mode == driver.Fix && st.State == driver.Holding {
-					d.known.drop(item.ID)
+					d.Drop(item.ID)
 					return
 				}
-				d.known.settle(d, item.Ref, st)
+				d.Settle(item.Ref, st)
 			})
 		}
 		return standings, nil

@@ -37,7 +37,7 @@ func (d *Driver) openSession(ctx context.Context) error {
 	if d.dialect.Witness == nil || d.session.ready() {
 		return nil
 	}
-	first, err := detached(ctx, d, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
+	first, err := detached(ctx, d.Client, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
 		first := false
 		err := d.retry(ctx, trouble, func() error {
 			release, err := d.place(ctx, false)
@@ -68,7 +68,7 @@ func (s *session) prove(ctx context.Context, d *Driver) (bool, error) {
 	if s.proven {
 		return false, nil
 	}
-	if err := d.ready.ensure(ctx, d); err != nil {
+	if err := d.ready.ensure(ctx, d.setup); err != nil {
 		return false, err
 	}
 	proof, err := d.dialect.Witness.Open(ctx, d.db)
@@ -108,7 +108,7 @@ func (s *step) keepSession(id driver.ID) error {
 func (d *Driver) endSession(ctx context.Context) error {
 	d.session.mu.Lock()
 	defer d.session.mu.Unlock()
-	if d.err != nil {
+	if d.setup.Err != nil {
 		return nil
 	}
 	left := false
@@ -135,7 +135,9 @@ func (d *Driver) dropAtClose(ctx context.Context, inbox [6]byte) (bool, error) {
 	go func() {
 		done <- d.retry(ctx, new(atomic.Pointer[error]), func() error {
 			var err error
-			dropped, err = attempt(ctx, d, nil, func(t *tx) (bool, error) { return t.dropSession(inbox) })
+			dropped, err = attempt(ctx, d.Client, true, func(ctx context.Context) (bool, error) {
+				return inside(ctx, d, nil, func(t *tx) (bool, error) { return t.dropSession(inbox) })
+			})
 			return err
 		})
 	}()

@@ -56,16 +56,21 @@ type Tables struct {
 	prefix                        string
 }
 
-func newTables(d *Dialect, n names) Tables {
-	q := func(name string) string { return d.Quote(n.schema, n.prefix+name) }
-	return Tables{Claims: q("claims"), Lines: q("lines"), Sessions: q("sessions"), Meta: q("meta"), prefix: n.prefix}
+// NewTables quotes the names that the options ask for, once they are checked.
+func NewTables(quote func(schema, name string) string, opts *Options) (Tables, error) {
+	n, err := opts.validate()
+	if err != nil {
+		return Tables{}, err
+	}
+	q := func(name string) string { return quote(n.schema, n.prefix+name) }
+	return Tables{Claims: q("claims"), Lines: q("lines"), Sessions: q("sessions"), Meta: q("meta"), prefix: n.prefix}, nil
 }
 
 // Name answers the bare name of a table or index, as the database's catalogue has it.
 func (t Tables) Name(table string) string { return t.prefix + table }
 
-// expand puts the names into a dialect's SQL.
-func (t Tables) expand(text string) string {
+// Expand puts the names into a dialect's SQL.
+func (t Tables) Expand(text string) string {
 	return strings.NewReplacer("{claims}", t.Claims, "{lines}", t.Lines, "{sessions}", t.Sessions,
 		"{meta}", t.Meta, "{prefix}", t.prefix).Replace(text)
 }

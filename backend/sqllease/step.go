@@ -271,7 +271,9 @@ func (s *step) finish() error {
 	for _, t := range s.told {
 		inbox := t.claim.id.Inbox()
 		if s.d.ear.hears(inbox) {
-			s.after = append(s.after, func() { s.d.tell(t) })
+			s.after = append(s.after, func() {
+				s.d.Tell(News{Kind: t.kind, Key: t.claim.key, ID: t.claim.id, Number: t.claim.number, Revoked: t.revoked})
+			})
 			continue
 		}
 		if changed[inbox] {

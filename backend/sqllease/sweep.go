@@ -71,7 +71,7 @@ func (s *step) sweepLine(key string) error {
 	if l.deadLeft {
 		return nil // due again at once
 	}
-	if key == rememberedKey {
+	if key == RememberedKey {
 		l.dirty = false // nobody holds there
 		if !l.frontExpiry.Valid {
 			return s.exec(stDropLine, []byte(key))
@@ -154,7 +154,7 @@ func (d *Driver) sweepAll(ctx context.Context) (left bool, err error) {
 		return false, err
 	}
 	keys, err := read(ctx, d, func(t *tx) ([]string, error) {
-		return t.keys([]byte{}, []byte{}, successor(""), 1)
+		return t.keys([]byte{}, []byte{}, Successor(""), 1)
 	})
 	return len(keys) > 0, err
 }
