@@ -147,20 +147,28 @@ func (e *engine) launch() {
 }
 
 // persist repeats a call until it is answered, the limit has passed, ctx has ended or
-// stop is closed, which is ErrClosed.
+// stop is closed, which is ErrClosed. Of several failures it answers the last that was
+// more than silence, since that one says what to mend.
 func (e *engine) persist(
 	ctx context.Context, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
 ) error {
 	var end time.Time
+	var reason error
 	for pause, patience := firstPause, min(callLimit, limit); ; pause = nextPause(pause) {
 		b := newBudget(ctx, patience)
 		if end.IsZero() {
 			end = b.made.Add(limit)
 		}
 		err := call(b) //nolint:contextcheck // b inherits from ctx
+		silent := err != nil && b.Err() != nil
 		b.end()
 		if err == nil || definite(err) {
 			return err
+		}
+		if !silent {
+			reason = err
+		} else if reason != nil {
+			err = reason
 		}
 		if ctx.Err() != nil {
 			return errors.Join(unavailable(err), ctx.Err())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,25 @@ func TestBH1_AWaiterOfAStoreThatFallsSilentIsTold(t *testing.T) {
 			w.refused(b, hasp.ErrUnavailable)
 			within(t, "the news", time.Since(silent), 5*time.Second)
 			goOn()
+		}
+	})
+}
+
+func TestTheReasonWhyAStoreIsUnavailableOutlivesASilence(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c := w.locks("a", hasp.LockOptions{})
+		w.store.Fail(errors.New("connection refused by the test"))
+		goOn := make(chan func(), 1)
+		time.AfterFunc(time.Second, func() {
+			goOn <- w.store.Stall()
+			w.store.Fail(nil)
+		})
+		_, err := c.Mutex("k").TryLock(w.ctx)
+		(<-goOn)()
+		wantError(t, err, hasp.ErrUnavailable)
+		if !strings.Contains(err.Error(), "connection refused by the test") {
+			t.Errorf("%v does not say why", err)
 		}
 	})
 }
