@@ -112,7 +112,7 @@ func (c *Client) retry(ctx context.Context, trouble *atomic.Pointer[error], try 
 				return c.explain(err, c.fault(err))
 			}
 			return c.explain(err, fault)
-		case Unavailable, Refused:
+		case Unavailable, Refused, Broken:
 			return c.explain(err, fault)
 		}
 		if !wait(ctx, pause/2+rand.N(pause)) {
@@ -199,6 +199,9 @@ func (c *Client) fault(err error) Fault {
 		if errors.Is(err, class) {
 			return Fault{Kind: Refused}
 		}
+	}
+	if errors.Is(err, errClaimLocked) {
+		return Fault{Kind: Busy, Text: "another transaction has locked the claim"}
 	}
 	return c.setup.Classify(err)
 }

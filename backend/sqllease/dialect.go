@@ -16,6 +16,13 @@ type Dialect struct {
 	Schema string
 	// Marker writes the n-th parameter, from 1. It must be able to stand twice.
 	Marker func(n int) string
+	// Literal writes a value into the text of a statement, in the place of its marker.
+	// Nil: the statements are prepared, and their values are parameters.
+	Literal func(v any) string
+	// Rows is how a database with many writers begins and ends a step's transaction. The
+	// engine locks the rows of the step's lines then. Nil: the statement lock takes the
+	// one right to write there is.
+	Rows Rows
 	// Quote writes a checked identifier, with its schema where that is not empty.
 	Quote func(schema, name string) string
 	// Grain is the resolution of the database's clock, added to each expiry.
@@ -38,6 +45,20 @@ type Dialect struct {
 	Witness Witness
 }
 
+// Rows is how transactions begin and end on a connection of a database that locks rows. A
+// transaction sees what others have committed before each of its statements.
+type Rows interface {
+	// Begin makes the next statement the first of a transaction.
+	Begin(ctx context.Context, conn *sql.Conn) error
+	// Commit returns nil when what was done is there to stay.
+	Commit(ctx context.Context, conn *sql.Conn) error
+	// Rollback undoes what was done.
+	Rollback(ctx context.Context, conn *sql.Conn) error
+	// End makes the connection what it was before Begin. Where that fails the connection is
+	// closed.
+	End(ctx context.Context, conn *sql.Conn) error
+}
+
 // Fault is the meaning of a database's error.
 type Fault struct {
 	Kind FaultKind
@@ -56,6 +77,9 @@ const (
 	Refused
 	// Unclear: only Inspect can tell what is wrong.
 	Unclear
+	// Broken: the connection broke, so a step that was not committed yet is undone, and is
+	// done again on another connection a few times.
+	Broken
 )
 
 // Witness knows by other means than time which clients of this machine are dead. Its

@@ -41,8 +41,10 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 		PollMax:  dialect.PollMax,
 		Classify: dialect.Classify,
 		Inspect:  func(ctx context.Context) error { return dialect.Inspect(ctx, db, tables) },
-		Prepare:  func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) },
 		Intact:   dialect.Intact,
+	}
+	if dialect.Literal == nil {
+		setup.Prepare = func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) }
 	}
 	if dialect.Witness != nil {
 		setup.Probe = d.buryProcesses
@@ -69,7 +71,7 @@ type steps struct{ *Driver }
 
 // Check looks at a line that nobody can have.
 func (e steps) Check(ctx context.Context) error {
-	_, err := transact(ctx, e.Driver, func(t *tx) (bool, error) {
+	_, err := transact(ctx, e.Driver, nil, func(t *tx) (bool, error) {
 		v, err := t.glance(checkKey, [6]byte{}, driver.ID{})
 		if err != nil {
 			return false, err
@@ -82,15 +84,28 @@ func (e steps) Check(ctx context.Context) error {
 // checkKey is a key nobody can have, to look at.
 const checkKey = "\x00check"
 
-// transact runs work in one write transaction.
-func transact[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+// transact runs work in one write transaction. keys are the lines it is known to touch.
+func transact[T any](ctx context.Context, d *Driver, keys []string, work func(*tx) (T, error)) (T, error) {
+	if d.dialect.Rows != nil {
+		l := newLocks(keys)
+		return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return locked(ctx, d, l, work) })
+	}
 	return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return inside(ctx, d, nil, work) })
 }
 
-// read runs work in one read transaction, which needs no other's consent.
+// read runs work that reads, and needs no other's consent. Where rows are locked each
+// statement sees a moment of its own.
 func read[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+	if d.dialect.Rows != nil {
+		return Call(ctx, d.Client, false, func(ctx context.Context) (T, error) { return loose(ctx, d, work) })
+	}
+	return snapshot(ctx, d, work)
+}
+
+// snapshot runs work in one read transaction, all of whose statements see the same moment.
+func snapshot[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
 	return Call(ctx, d.Client, false, func(ctx context.Context) (T, error) {
-		return inside(ctx, d, &sql.TxOptions{ReadOnly: true}, work)
+		return inside(ctx, d, &sql.TxOptions{ReadOnly: true, Isolation: d.dialect.snapshots()}, work)
 	})
 }
 
@@ -104,18 +119,22 @@ func inside[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fun
 		return none, err
 	}
 	defer conn.Close() // a broken one is dropped by the pool
-	stx, err := conn.BeginTx(context.WithoutCancel(ctx), opts)
+	inner := context.WithoutCancel(ctx)
+	if d.dialect.Rows != nil { // over a network, where an answer may never come
+		inner = ctx
+	}
+	stx, err := conn.BeginTx(inner, opts)
 	if err != nil {
 		return none, err
 	}
 	defer stx.Rollback() //nolint:errcheck // after Commit it does nothing
-	t := &tx{d: d, sql: stx}
+	t := &tx{d: d, sql: stx, conn: conn}
 	if opts == nil {
 		if err := t.lock(ctx); err != nil {
 			return none, err
 		}
 	}
-	t.ctx = context.WithoutCancel(ctx)
+	t.ctx = inner
 	value, err := work(t)
 	if err != nil {
 		return none, err

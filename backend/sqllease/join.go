@@ -2,6 +2,7 @@ package sqllease
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -22,7 +23,11 @@ func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	if err := d.openSession(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	st, err := transact(ctx, d, func(t *tx) (driver.Standing, error) {
+	keys := slices.Clone(j.Keys)
+	if j.Leaving != nil {
+		keys = append(keys, linesOf(*j.Leaving)...)
+	}
+	st, err := transact(ctx, d, keys, func(t *tx) (driver.Standing, error) {
 		if j.Leaving != nil {
 			if _, err := t.leave(*j.Leaving); err != nil {
 				return driver.Standing{}, err
@@ -78,14 +83,15 @@ func (s *step) join(j driver.Join) (driver.Standing, error) {
 
 // find answers the places of a claim, or the one row of an ID that is remembered.
 func (s *step) find(id driver.ID) ([]claim, error) {
-	rows, err := s.claims(stFind, id[:])
-	if err != nil || len(rows) == 0 || rows[0].expiresAt > s.now {
+	rows, free, err := s.places(id)
+	s.mine = free
+	if err != nil || len(rows) == 0 || rows[0].expiresAt > s.now || !rows[0].remembered() {
 		return rows, err
 	}
-	if rows[0].remembered() {
-		return nil, s.exec(stDelete, id[:])
+	if !free { // somebody is sweeping it away
+		return nil, nil
 	}
-	return rows, nil
+	return nil, s.exec(stDelete, id[:])
 }
 
 // enter puts a new claim behind everybody.
@@ -202,6 +208,9 @@ func (s *step) resume(j driver.Join) (driver.Standing, error) {
 	}
 	if rows[0].expiresAt <= s.now {
 		return s.gone(j.Ref, false)
+	}
+	if !s.mine {
+		return driver.Standing{}, errClaimLocked
 	}
 	expiresAt, grace := s.expiry(j.Life, false)
 	for i := range rows {

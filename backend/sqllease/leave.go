@@ -2,13 +2,23 @@ package sqllease
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hasp-dev/hasp/driver"
 )
 
 // Leave takes a claim out of all its lines and hands over.
 func (e steps) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	return transact(ctx, e.Driver, func(t *tx) (driver.Standing, error) { return t.leave(l) })
+	return transact(ctx, e.Driver, linesOf(l), func(t *tx) (driver.Standing, error) { return t.leave(l) })
+}
+
+// linesOf are the lines a Leave touches.
+func linesOf(l driver.Leaving) []string {
+	keys := slices.Clone(l.Keys)
+	if l.Unanswered && l.Remember > 0 {
+		keys = append(keys, RememberedKey)
+	}
+	return keys
 }
 
 func (t *tx) leave(l driver.Leaving) (driver.Standing, error) {
@@ -22,9 +32,12 @@ func (t *tx) leave(l driver.Leaving) (driver.Standing, error) {
 }
 
 func (s *step) leave(l driver.Leaving) (driver.Standing, error) {
-	rows, err := s.claims(stFind, l.ID[:])
+	rows, free, err := s.places(l.ID)
 	if err != nil {
 		return driver.Standing{}, err
+	}
+	if !free {
+		return driver.Standing{}, errClaimLocked
 	}
 	if len(rows) == 0 || rows[0].remembered() {
 		if err := s.open(l.Keys[:1], l.ID); err != nil { // reads the clock

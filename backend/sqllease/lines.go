@@ -14,7 +14,7 @@ const (
 
 // Lines answers one line or a page of lines, as one moment saw them.
 func (e steps) Lines(ctx context.Context, q driver.Query) (driver.Page, error) {
-	return read(ctx, e.Driver, func(t *tx) (driver.Page, error) {
+	return snapshot(ctx, e.Driver, func(t *tx) (driver.Page, error) {
 		var now int64
 		if err := t.row(stClock, nil, &now); err != nil {
 			return driver.Page{}, err
@@ -34,7 +34,7 @@ func (t *tx) page(q driver.Query, now int64) (driver.Page, error) {
 	}
 	limit = min(limit, driver.MaxPage)
 	after := max(q.After, RememberedKey)
-	keys, err := t.keys([]byte(q.Prefix), []byte(after), Successor(q.Prefix), limit+1)
+	keys, err := t.keys(stPage, []byte(q.Prefix), []byte(after), Successor(q.Prefix), limit+1)
 	if err != nil {
 		return driver.Page{}, err
 	}
@@ -55,8 +55,8 @@ func (t *tx) page(q driver.Query, now int64) (driver.Page, error) {
 	return page, nil
 }
 
-func (t *tx) keys(args ...any) ([]string, error) {
-	rows, err := t.query(stPage, args...)
+func (t *tx) keys(name string, args ...any) ([]string, error) {
+	rows, err := t.query(name, args...)
 	if err != nil {
 		return nil, err
 	}

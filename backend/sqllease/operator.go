@@ -1,6 +1,7 @@
 package sqllease
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,7 +10,7 @@ import (
 
 // End is one step on at most as many claims as it may remove.
 func (e steps) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
-	return transact(ctx, e.Driver, func(t *tx) ([]int64, error) {
+	return transact(ctx, e.Driver, []string{key}, func(t *tx) ([]int64, error) {
 		s := newStep(t)
 		ended, err := s.end(key, numbers, force)
 		if err != nil {
@@ -46,6 +47,9 @@ func (s *step) end(key string, numbers []int64, force bool) ([]int64, error) {
 }
 
 func (s *step) endOne(c claim, force bool) error {
+	if _, free, err := s.places(c.id); err != nil || !free {
+		return cmp.Or(err, errClaimLocked)
+	}
 	removed := force || c.waiting
 	s.told = append(s.told, told{kind: driver.Ended, claim: c, revoked: !removed})
 	if removed {

@@ -8,8 +8,18 @@ import (
 	"github.com/hasp-dev/hasp/driver"
 )
 
-// maxChunk is how many renewals share one transaction.
-const maxChunk = 200
+// How many renewals share one transaction: fewer where their lines are locked for as long.
+const (
+	maxChunk  = 200
+	rowsChunk = 32
+)
+
+func (d *Dialect) chunk() int {
+	if d.Rows != nil {
+		return rowsChunk
+	}
+	return maxChunk
+}
 
 // Renew does the items in transactions of a few hundred each. Every item is a step of
 // its own.
@@ -19,7 +29,7 @@ func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, a
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
 	e.lookForDeadHolders(ctx, items, order)
-	for chunk := range slices.Chunk(order, maxChunk) {
+	for chunk := range slices.Chunk(order, e.dialect.chunk()) {
 		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
 		for n, i := range chunk {
 			some[n] = items[i]
@@ -53,7 +63,13 @@ func (d *Driver) lookForDeadHolders(ctx context.Context, items []driver.Renewal,
 }
 
 func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]driver.Standing, error) {
-	return transact(ctx, d, func(t *tx) ([]driver.Standing, error) {
+	var keys []string
+	for _, item := range items {
+		keys = append(keys, linesOf(driver.Leaving{
+			Ref: item.Ref, Unanswered: item.Mode == driver.Drop && item.Unanswered, Remember: item.Remember,
+		})...)
+	}
+	return transact(ctx, d, keys, func(t *tx) ([]driver.Standing, error) {
 		standings := make([]driver.Standing, len(items))
 		lines := make(map[string]ahead)
 		for i, item := range items {
@@ -166,6 +182,9 @@ func (s *step) fix(rows []claim, life driver.Life) (driver.Standing, error) {
 func (s *step) rewrite(rows []claim, c claim) (driver.Standing, error) {
 	for i := range rows {
 		rows[i].expiresAt, rows[i].grace, rows[i].hold, rows[i].own, rows[i].fixed = c.expiresAt, c.grace, c.hold, c.own, c.fixed
+	}
+	if !s.mine {
+		return driver.Standing{}, errClaimLocked
 	}
 	if err := s.exec(stExtend, c.id[:], c.expiresAt, c.grace, c.hold, bit(c.own), bit(c.fixed)); err != nil {
 		return driver.Standing{}, err

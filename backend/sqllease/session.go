@@ -282,7 +282,7 @@ func (t *tx) suspects(name string, args ...any) ([]suspect, error) {
 // then its session and its proof.
 func (d *Driver) endProcess(ctx context.Context, s suspect) error {
 	for {
-		more, err := transact(ctx, d, func(t *tx) (bool, error) {
+		more, err := transact(ctx, d, nil, func(t *tx) (bool, error) {
 			st := newStep(t)
 			n, err := st.buryOwned(s.inbox)
 			if err != nil || n == maxRemovals {
@@ -363,7 +363,7 @@ func (t *tx) someSessions(from [6]byte) ([]suspect, error) {
 }
 
 func (d *Driver) dropExpired(ctx context.Context, s suspect) {
-	dropped, err := transact(ctx, d, func(t *tx) (bool, error) { return t.dropSession(s.inbox) })
+	dropped, err := transact(ctx, d, nil, func(t *tx) (bool, error) { return t.dropSession(s.inbox) })
 	if err == nil && dropped && d.dialect.Witness != nil && s.proof.File != "" {
 		d.dialect.Witness.Discard(s.proof)
 	}

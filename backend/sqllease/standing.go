@@ -44,6 +44,9 @@ func (s *step) behind(st *driver.Standing, l *line, c claim) error {
 	return err
 }
 
+// lockedPause is when to look again at a line whose dead are kept by another's lock.
+const lockedPause = 50 * time.Millisecond
+
 // inTheWay adds what one line says of a waiting claim.
 func (s *step) inTheWay(st *driver.Standing, l *line, c claim) error {
 	a, err := s.before(l, c.number)
@@ -55,6 +58,9 @@ func (s *step) inTheWay(st *driver.Standing, l *line, c claim) error {
 		return nil
 	}
 	again := duration(a.front.gone(c.weight, c.capacity)-s.now) + s.d.dialect.Grain
+	if again <= s.d.dialect.Grain { // dead, and kept by another's lock
+		again = lockedPause
+	}
 	st.LookAgain = max(st.LookAgain, again)
 	return s.holder(st, l.key, c.id)
 }

@@ -50,6 +50,14 @@ const (
 	stDropSession = "drop_session"
 )
 
+// The statements that a dialect with Rows brings as well.
+const (
+	stLockLines = "lock"      // instead of the other lock
+	stLockFree  = "lock_free" // lines nobody has locked
+	stMakeLine  = "make_line"
+	stFindFree  = "find_free" // places of a claim nobody has locked
+)
+
 // Tables are the quoted names of the tables.
 type Tables struct {
 	Claims, Lines, Sessions, Meta string
@@ -137,6 +145,25 @@ func (s *statements) prepareAll(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
+}
+
+// fill writes the values into the text of a statement.
+func (s *statements) fill(name string, literal func(any) string, args []any) string {
+	var b strings.Builder
+	text := s.text[name]
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		n := 0
+		for ; rest != "" && rest[0] >= '0' && rest[0] <= '9'; rest = rest[1:] {
+			n = 10*n + int(rest[0]-'0')
+		}
+		b.WriteString(literal(args[n-1]))
+		text = rest
+	}
 }
 
 func (s *statements) close() {

@@ -24,6 +24,7 @@ type step struct {
 	lines    map[string]*line
 	granted  int
 	removals int
+	mine     bool // find has locked the claim it found
 	told     []told
 }
 
@@ -83,6 +84,9 @@ func (s *step) look(key string, id driver.ID) (*line, error) {
 	if l, ok := s.lines[key]; ok {
 		return l, nil
 	}
+	if err := s.reach(key); err != nil {
+		return nil, err
+	}
 	g, err := s.glance(key, id.Inbox(), id)
 	if err != nil {
 		return nil, err
@@ -122,10 +126,14 @@ func (s *step) bury(l *line) error {
 		if err != nil || len(dead) == 0 {
 			return err
 		}
+		before := s.removals
 		for _, c := range dead {
 			if err := s.remove(c); err != nil {
 				return err
 			}
+		}
+		if s.removals == before { // others have locked what is left of them
+			return nil
 		}
 		if err := s.again(l); err != nil {
 			return err
@@ -136,14 +144,15 @@ func (s *step) bury(l *line) error {
 
 // remove takes a claim out of all its lines and marks them for handing over.
 func (s *step) remove(c claim) error {
-	s.removals++
 	rows := []claim{c}
 	if c.keys > 1 {
+		var free bool
 		var err error
-		if rows, err = s.claims(stFind, c.id[:]); err != nil {
+		if rows, free, err = s.places(c.id); err != nil || !free {
 			return err
 		}
 	}
+	s.removals++
 	for _, r := range rows {
 		l, err := s.look(r.key, driver.ID{})
 		if err != nil {
@@ -274,6 +283,10 @@ func (s *step) finish() error {
 			s.after = append(s.after, func() {
 				s.d.Tell(News{Kind: t.kind, Key: t.claim.key, ID: t.claim.id, Number: t.claim.number, Revoked: t.revoked})
 			})
+			continue
+		}
+		if s.locks != nil {
+			s.locks.changed[inbox] = true
 			continue
 		}
 		if changed[inbox] {

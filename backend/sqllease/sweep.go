@@ -2,6 +2,7 @@ package sqllease
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,14 +28,15 @@ func (s *step) sweepSome() error {
 // sweep looks at lines that are due: their dead are removed, and the line itself where
 // it has been empty for long enough.
 func (s *step) sweep(limit int) (int, error) {
-	keys, err := s.due(limit)
+	keys, err := s.keys(stDue, s.now, limit)
 	if err != nil {
 		return 0, err
 	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return s.lines[key] != nil })
+	if keys, err = s.free(keys); err != nil {
+		return 0, err
+	}
 	for _, key := range keys {
-		if _, seen := s.lines[key]; seen {
-			continue
-		}
 		if err := s.sweepLine(key); err != nil {
 			return 0, err
 		}
@@ -42,27 +44,13 @@ func (s *step) sweep(limit int) (int, error) {
 	return len(keys), nil
 }
 
-func (s *step) due(limit int) ([]string, error) {
-	rows, err := s.query(stDue, s.now, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var keys []string
-	for rows.Next() {
-		var key []byte
-		if err := rows.Scan(&key); err != nil {
-			return nil, err
-		}
-		keys = append(keys, string(key))
-	}
-	return keys, rows.Err()
-}
-
 func (s *step) sweepLine(key string) error {
 	l, err := s.look(key, driver.ID{})
 	if err != nil {
 		return err
+	}
+	if !l.sweepAt.Valid || l.sweepAt.Int64 > s.now { // another has been here meanwhile
+		return nil
 	}
 	l.aside = true
 	if err := s.bury(l); err != nil {
@@ -137,7 +125,7 @@ func (j *janitor) stop() {
 func (d *Driver) sweepAll(ctx context.Context) (left bool, err error) {
 	for more := true; more && err == nil; {
 		var n int
-		n, err = transact(ctx, d, func(t *tx) (int, error) {
+		n, err = transact(ctx, d, nil, func(t *tx) (int, error) {
 			s := newStep(t)
 			if _, err := s.look(checkKey, driver.ID{}); err != nil { // reads the clock
 				return 0, err
@@ -154,7 +142,7 @@ func (d *Driver) sweepAll(ctx context.Context) (left bool, err error) {
 		return false, err
 	}
 	keys, err := read(ctx, d, func(t *tx) ([]string, error) {
-		return t.keys([]byte{}, []byte{}, Successor(""), 1)
+		return t.keys(stPage, []byte{}, []byte{}, Successor(""), 1)
 	})
 	return len(keys) > 0, err
 }

@@ -16,8 +16,10 @@ const schemaVersion = 1
 type tx struct {
 	d     *Driver
 	ctx   context.Context //nolint:containedctx // of the transaction, which ends with the call
-	sql   *sql.Tx
-	after []func() // to run once the transaction is committed
+	sql   *sql.Tx         // nil where rows are locked
+	conn  *sql.Conn       // the connection
+	locks *locks          // nil where there is one right to write
+	after []func()        // to run once the transaction is committed
 }
 
 // lock takes the database's right to write, or the keys', before anything is read.
@@ -41,6 +43,13 @@ func (t *tx) exec(name string, args ...any) error {
 
 // affect answers how many rows a statement has changed.
 func (t *tx) affect(name string, args ...any) (int64, error) {
+	if t.d.dialect.Literal != nil {
+		r, err := t.conn.ExecContext(t.ctx, t.d.stmts.fill(name, t.d.dialect.Literal, args))
+		if err != nil {
+			return 0, err
+		}
+		return r.RowsAffected()
+	}
 	st, err := t.stmt(name) //nolint:sqlclosecheck // ends with the transaction
 	if err != nil {
 		return 0, err
@@ -53,6 +62,9 @@ func (t *tx) affect(name string, args ...any) (int64, error) {
 }
 
 func (t *tx) query(name string, args ...any) (*sql.Rows, error) {
+	if t.d.dialect.Literal != nil {
+		return t.conn.QueryContext(t.ctx, t.d.stmts.fill(name, t.d.dialect.Literal, args))
+	}
 	st, err := t.stmt(name) //nolint:sqlclosecheck // ends with the transaction
 	if err != nil {
 		return nil, err

@@ -1,0 +1,267 @@
+package sqllease
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Under row locks a step locks the rows of its lines before it looks at their claims, all
+// in the order of their keys, so that steps wait for each other and never in a circle. A
+// line that turns out to be needed later is locked if nobody has it, else the transaction
+// is rolled back and begins anew with that line among the others. Rows of claims are locked
+// without waiting: another transaction may have locked the row of a claim to keep it where
+// it is, and such a claim counts as alive. Rows of sessions come last, in order.
+
+const (
+	// brokenTries is how often a step is done again at once because its connection broke.
+	brokenTries = 3
+	// lingering is how long the transaction of a caller who has left may take to its end.
+	// Cutting it short costs the connection.
+	lingering = time.Second
+)
+
+// errClaimLocked says that another transaction has locked the row of a claim that must be
+// changed.
+var errClaimLocked = errors.New("another transaction has locked the claim")
+
+// outsideError says that a step needs a line that is not among those it has locked.
+type outsideError struct{ key string }
+
+func (e *outsideError) Error() string { return "a line is needed that is not locked" }
+
+// locks are the lines to lock for a step, over all tries, and what this try has.
+type locks struct {
+	keys    map[string]bool  // to lock at the beginning
+	have    map[string]bool  // locked by this transaction
+	changed map[[6]byte]bool // inboxes to tell before the commit
+}
+
+func newLocks(keys []string) *locks {
+	l := &locks{keys: make(map[string]bool)}
+	for _, key := range keys {
+		l.keys[key] = true
+	}
+	return l
+}
+
+// locked runs work in a transaction that has locked its lines, and again where more lines
+// are needed or the connection broke before the commit.
+func locked[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) (T, error)) (T, error) {
+	for tries := 1; ; {
+		value, committing, err := lockedOnce(ctx, d, l, work)
+		var outside *outsideError
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return value, err
+		case errors.As(err, &outside):
+			l.keys[outside.key] = true
+		case !committing && tries < brokenTries && d.fault(err).Kind == Broken:
+			tries++
+		default:
+			return value, err
+		}
+	}
+}
+
+// lockedOnce is one try. committing says whether the outcome may be unknown.
+func lockedOnce[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) (T, error)) (value T, committing bool, err error) {
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return value, false, err
+	}
+	defer conn.Close()
+	t := &tx{d: d, conn: conn, ctx: ctx, locks: l}
+	defer func() { err = t.end(ctx, err) }()
+	if err := d.dialect.Rows.Begin(ctx, conn); err != nil {
+		return value, false, err
+	}
+	if err := t.lockAll(); err != nil {
+		return value, false, err
+	}
+	linger, stop := linger(ctx)
+	defer stop()
+	t.ctx = linger
+	if value, err = work(t); err != nil {
+		return value, false, err
+	}
+	if err := t.tellSessions(); err != nil {
+		return value, false, err
+	}
+	if err := d.dialect.Rows.Commit(linger, conn); err != nil {
+		return value, true, err
+	}
+	for _, f := range t.after {
+		f()
+	}
+	return value, true, nil
+}
+
+// linger is a context that ends some time after ctx.
+func linger(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(lingering, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+// end rolls back what failed and gives the connection back as it was, or not at all.
+func (t *tx) end(ctx context.Context, err error) error {
+	ctx, stop := linger(ctx)
+	defer stop()
+	rows := t.d.dialect.Rows
+	var failed error
+	if err != nil {
+		failed = rows.Rollback(ctx, t.conn)
+	}
+	if failed == nil {
+		failed = rows.End(ctx, t.conn)
+	}
+	if failed != nil {
+		_ = t.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // closes it
+	}
+	return err
+}
+
+// lockAll locks the lines of the step, and makes those that are not there.
+func (t *tx) lockAll() error {
+	l := t.locks
+	l.have, l.changed = make(map[string]bool), make(map[[6]byte]bool)
+	if len(l.keys) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(l.keys))
+	for {
+		missing, err := t.lockLines(stLockLines, keys)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		if err := t.makeLines(missing); err != nil {
+			return err
+		}
+	}
+}
+
+// lockLines locks lines and answers those it did not get.
+func (t *tx) lockLines(name string, keys []string) (missing []string, err error) {
+	list := make([][]byte, len(keys))
+	for i, key := range keys {
+		list[i] = []byte(key)
+	}
+	got, err := t.keys(name, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range got {
+		t.locks.have[key] = true
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return t.locks.have[key] }), nil
+}
+
+// makeLines makes lines in a transaction of their own: whoever waits for a lock on a new
+// row must find it there when the lock is free.
+func (t *tx) makeLines(keys []string) error {
+	rows := t.d.dialect.Rows
+	if len(t.locks.have) > 0 {
+		if err := rows.Rollback(t.ctx, t.conn); err != nil {
+			return err
+		}
+		clear(t.locks.have)
+	}
+	for _, key := range keys {
+		if err := t.exec(stMakeLine, []byte(key)); err != nil {
+			return err
+		}
+	}
+	return rows.Commit(t.ctx, t.conn)
+}
+
+// reach makes sure that a line is locked before it is looked at.
+func (t *tx) reach(key string) error {
+	if t.locks == nil || key == checkKey || t.locks.have[key] {
+		return nil
+	}
+	missing, err := t.lockLines(stLockFree, []string{key})
+	if err == nil && len(missing) > 0 {
+		return &outsideError{key: key}
+	}
+	return err
+}
+
+// free locks those of some lines that nobody has locked and answers which they are.
+func (t *tx) free(keys []string) ([]string, error) {
+	if t.locks == nil || len(keys) == 0 {
+		return keys, nil
+	}
+	missing, err := t.lockLines(stLockFree, keys)
+	return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(missing, key) }), err
+}
+
+// places are the rows of a claim, locked where nobody else has one of them locked; free
+// says whether that is so.
+func (t *tx) places(id [16]byte) (rows []claim, free bool, err error) {
+	if t.locks == nil {
+		rows, err = t.claims(stFind, id[:])
+		return rows, true, err
+	}
+	rows, err = t.claims(stFindFree, id[:])
+	if err != nil || (len(rows) > 0 && len(rows) == rows[0].keys) {
+		return rows, true, err
+	}
+	rows, err = t.claims(stFind, id[:])
+	return rows, len(rows) == 0, err
+}
+
+// tellSessions writes to the sessions of other clients that something happened.
+func (t *tx) tellSessions() error {
+	inboxes := slices.Collect(maps.Keys(t.locks.changed))
+	slices.SortFunc(inboxes, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
+	for _, inbox := range inboxes {
+		if err := t.exec(stChange, inbox[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loose runs work that reads on a connection without a transaction.
+func loose[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+	var none T
+	for tries := 1; ; tries++ {
+		value, err := looseOnce(ctx, d, work)
+		if err == nil {
+			return value, nil
+		}
+		if ctx.Err() != nil || tries == brokenTries || d.fault(err).Kind != Broken {
+			return none, err
+		}
+	}
+}
+
+func looseOnce[T any](ctx context.Context, d *Driver, work func(*tx) (T, error)) (T, error) {
+	var none T
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer conn.Close()
+	return work(&tx{d: d, conn: conn, ctx: ctx})
+}
+
+// snapshots is the isolation of a transaction whose statements all see the same moment.
+func (d *Dialect) snapshots() sql.IsolationLevel {
+	if d.Rows != nil {
+		return sql.LevelRepeatableRead
+	}
+	return sql.LevelDefault
+}
