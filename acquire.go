@@ -39,8 +39,8 @@ func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	a := acquisition{e: c.e, want: w, start: start}
-	if err := c.e.ready(ctx, a.limit()); err != nil {
+	a := acquisition{e: c.e, want: w, start: start, now: start}
+	if err := a.ready(ctx); err != nil {
 		return nil, err
 	}
 	for {
@@ -48,6 +48,7 @@ func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease,
 		if !again {
 			return lease, err
 		}
+		a.tick()
 	}
 }
 
@@ -68,9 +69,22 @@ type acquisition struct {
 	e     *engine
 	want  *want
 	start time.Time
-	stood bool // an answer said that it waits
-	over  bool // so is Wait
+	now   time.Time // as last read: reading the clock is a good part of a call's cost
+	stood bool      // an answer said that it waits
+	over  bool      // so is Wait
 	claim *claim
+}
+
+// tick reads the clock.
+func (a *acquisition) tick() { a.now = a.e.clk.now() }
+
+// ready has the store proven fit, where it is not yet.
+func (a *acquisition) ready(ctx context.Context) error {
+	if a.e.checked.Load() {
+		return nil
+	}
+	defer a.tick()
+	return a.e.ready(ctx, a.limit())
 }
 
 // limit is how long the call goes on without an answer.
@@ -79,7 +93,7 @@ func (a *acquisition) limit() time.Duration {
 	if wait == NoWait || wait == Forever {
 		return answerLimit
 	}
-	left := wait - a.e.clk.now().Sub(a.start)
+	left := wait - a.now.Sub(a.start)
 	return min(answerLimit, max(left, oneAnswer))
 }
 
@@ -109,16 +123,19 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 		Life: w.life(c.ttl), Index: c.index, Name: a.e.name,
 	}
 	j.Try, j.MaxLine = w.opts.Wait == NoWait && j.Resume == nil, w.opts.MaxLine
-	err := a.e.persist(ctx, a.e.closing, a.limit(), func(ctx context.Context) error { return c.join(ctx, j) })
+	limit := a.limit()
+	b := &budget{parent: ctx, until: c.e.clk.local(a.now).Add(min(callLimit, limit))}
+	err := a.e.persistFrom(b, a.e.closing, limit, func(ctx context.Context) error { return a.join(ctx, j) }) //nolint:contextcheck // b inherits from ctx
 	if err == nil {
 		return nil
 	}
+	a.tick()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.joins == 0 && definite(err) {
 		a.e.forget(c)
 	} else {
-		c.giveUp(a.e.clk.now())
+		c.giveUp(a.now)
 	}
 	return err
 }
@@ -128,13 +145,17 @@ var errOldAnswer = errors.New("the answer was overtaken")
 
 // join sends one Join, unless it is known by now that the claim is gone: its id must
 // not be used again (P1).
-func (c *claim) join(ctx context.Context, j driver.Join) error {
+func (a *acquisition) join(ctx context.Context, j driver.Join) error {
+	c := a.claim
 	c.mu.Lock()
 	if c.stay.phase == over {
 		c.mu.Unlock()
 		return nil
 	}
-	call := c.begin(c.e.clk.now())
+	if c.sent > 0 {
+		a.tick()
+	}
+	call := c.begin(a.now)
 	c.joins++
 	c.mu.Unlock()
 	standing, err := c.e.drv.Join(ctx, j)
@@ -146,10 +167,10 @@ func (c *claim) join(ctx context.Context, j driver.Join) error {
 		}
 		return err
 	}
-	now := c.e.clk.now()
+	a.tick()
 	c.joins--
-	c.plan(call, standing, now)
-	c.take(call, standing, now)
+	c.plan(call, standing, a.now)
+	c.take(call, standing, a.now)
 	if c.stay.phase == joining {
 		return errOldAnswer
 	}
@@ -165,6 +186,7 @@ func (a *acquisition) stand(ctx context.Context) (lease *Lease, again bool, err 
 		for verdict == undecided {
 			select {
 			case <-wake:
+				a.tick()
 				_, verdict = a.look()
 			case <-over:
 				verdict = a.leave(outOfTime)
@@ -190,7 +212,7 @@ func (a *acquisition) patience() (over <-chan time.Time, stop func()) {
 	if a.want.opts.Wait == Forever {
 		return nil, func() {}
 	}
-	t := time.NewTimer(a.start.Add(a.want.opts.Wait).Sub(a.e.clk.now()))
+	t := time.NewTimer(a.start.Add(a.want.opts.Wait).Sub(a.now))
 	return t.C, func() { t.Stop() }
 }
 
@@ -211,7 +233,7 @@ const (
 
 // look decides by what the claim knows, and gives it up where it is of no use.
 func (a *acquisition) look() (<-chan struct{}, verdict) {
-	c, now := a.claim, a.e.clk.now()
+	c, now := a.claim, a.now
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stay = c.stay.passed(now)
@@ -236,8 +258,8 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 // buried decides what a claim that is over means to its call; c.mu is held.
 func (a *acquisition) buried(now time.Time) verdict {
 	c := a.claim
-	wasRefused := c.standing.State == driver.Refused
-	wasGone := c.standing.State == driver.Gone && !c.standing.Revoked // a revoked one stands in the way until it is left
+	wasRefused := c.last.state == driver.Refused
+	wasGone := c.last.state == driver.Gone && !c.last.revoked // a revoked one stands in the way until it is left
 	if c.joins == 0 && (wasRefused || wasGone) {
 		a.e.forget(c)
 	} else {
@@ -246,7 +268,7 @@ func (a *acquisition) buried(now time.Time) verdict {
 	switch {
 	case wasRefused:
 		return refused
-	case !a.stood && c.standing.State == driver.Holding:
+	case !a.stood && c.last.state == driver.Holding:
 		return late
 	}
 	return dead
@@ -318,8 +340,8 @@ func (a *acquisition) heldError(cause error) error {
 	c, now := a.claim, a.e.clk.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := &HeldError{Key: a.want.keys.first(), Holder: c.standing.Holder, cause: cause}
-	if left := c.standing.ExpiresIn - c.silence(now); left > 0 {
+	held := &HeldError{Key: a.want.keys.first(), Holder: c.last.holder, cause: cause}
+	if left := c.last.expiresIn - c.silence(now); left > 0 {
 		held.ExpiresIn = left
 	}
 	if a.stood {

@@ -2,61 +2,74 @@ package hasp
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // budget is a context with a deadline whose timer is made only when somebody asks for
-// Done: most calls to a store are answered at once, and then none is needed.
+// Done: most calls to a store are answered at once, and then none is needed. Who makes one
+// calls end.
 type budget struct {
-	parent   context.Context //nolint:containedctx // a budget is a context
-	made     time.Time
-	deadline time.Time
-
-	mu     sync.Mutex
-	timed  context.Context //nolint:containedctx // made by the first Done
-	cancel context.CancelFunc
-	spent  bool
+	parent context.Context //nolint:containedctx // a budget is a context
+	until  time.Time       // its own deadline; the parent's may be earlier
+	spent  atomic.Bool
+	timed  atomic.Pointer[timed] // made by the first Done
 }
 
-// newBudget bounds parent by d from now. The caller calls end.
+// timed is a context with a timer.
+type timed struct {
+	context.Context //nolint:containedctx // it is one
+
+	cancel context.CancelFunc
+}
+
+// newBudget bounds parent by d from now.
 func newBudget(parent context.Context, d time.Duration) *budget {
-	made := time.Now()
-	deadline := made.Add(d)
-	if earlier, ok := parent.Deadline(); ok && earlier.Before(deadline) {
-		deadline = earlier
-	}
-	return &budget{parent: parent, made: made, deadline: deadline}
+	return &budget{parent: parent, until: time.Now().Add(d)}
 }
 
 // Deadline is the earlier of the budget's and its parent's.
-func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
+func (b *budget) Deadline() (time.Time, bool) {
+	if earlier, ok := b.parent.Deadline(); ok && earlier.Before(b.until) {
+		return earlier, true
+	}
+	return b.until, true
+}
 
 // Done closes at the deadline, at the parent's end, or at end.
 func (b *budget) Done() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.timed == nil {
-		b.timed, b.cancel = context.WithDeadline(b.parent, b.deadline)
-		if b.spent {
-			b.cancel()
-		}
+	t := b.timed.Load()
+	if t == nil {
+		t = b.start()
 	}
-	return b.timed.Done()
+	return t.Done()
+}
+
+// start makes the timer.
+func (b *budget) start() *timed {
+	ctx, cancel := context.WithDeadline(b.parent, b.until)
+	t := &timed{ctx, cancel}
+	if !b.timed.CompareAndSwap(nil, t) {
+		cancel() // another Done was first
+		return b.timed.Load()
+	}
+	if b.spent.Load() { // end may not have seen it
+		cancel()
+	}
+	return t
 }
 
 // Err says why the budget is over.
 func (b *budget) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.timed != nil:
-		return b.timed.Err()
-	case b.parent.Err() != nil:
-		return b.parent.Err()
-	case b.spent:
+	if t := b.timed.Load(); t != nil {
+		return t.Err()
+	}
+	switch err := b.parent.Err(); {
+	case err != nil:
+		return err
+	case b.spent.Load():
 		return context.Canceled
-	case time.Until(b.deadline) <= 0:
+	case time.Until(b.until) <= 0:
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -65,21 +78,16 @@ func (b *budget) Err() error {
 // Value asks the timed context where there is one, so that contexts made below a
 // budget join it without a goroutine.
 func (b *budget) Value(key any) any {
-	b.mu.Lock()
-	timed := b.timed
-	b.mu.Unlock()
-	if timed != nil {
-		return timed.Value(key)
+	if t := b.timed.Load(); t != nil {
+		return t.Value(key)
 	}
 	return b.parent.Value(key)
 }
 
 // end frees the timer.
 func (b *budget) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent = true
-	if b.cancel != nil {
-		b.cancel()
+	b.spent.Store(true)
+	if t := b.timed.Load(); t != nil {
+		t.cancel()
 	}
 }

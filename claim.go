@@ -50,27 +50,27 @@ type claim struct {
 	e     *engine
 	want  *want
 	id    driver.ID
-	index uint8 // local index of the lease's token
 	lease Lease
 
 	mu       sync.Mutex
 	stay     stay
-	fate     fate
 	ttl      time.Duration // of the next renewal; Extend changes it
 	sent     uint64        // calls begun
-	joins    int           // Joins whose answer is missing
-	standing driver.Standing
-	answered time.Time     // when the store last answered, by the clock that stops in a sleep
 	asked    uint64        // ordinal of the latest call that was answered
+	last     lastAnswer
+	answered time.Time     // when the store last answered, by the clock that stops in a sleep
 	next     time.Time     // when the next renewal is to be sent
 	urged    uint64        // the latest call when a signal last asked for a renewal: its answer may know nothing of that
-	failures int           // renewals that failed, in a row
-	failure  error         // of the last of them
-	looks    int           // looks of an unheard waiter, in a row
 	since    time.Time     // of the grant
-	quiet    bool          // no signal of its grant is to come
 	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this
+	failure  error         // of the last renewal
 	wake     chan struct{} // of the waiting call; nil while there is none
+	failures int32         // renewals that failed, in a row
+	looks    int32         // looks of an unheard waiter, in a row
+	joins    int32         // Joins whose answer is missing
+	fate     fate
+	quiet    bool  // no signal of its grant is to come
+	index    uint8 // local index of the lease's token; never changed
 
 	// guarded by the renewer's lock
 	due      time.Time
@@ -78,10 +78,26 @@ type claim struct {
 	slot     int
 }
 
+// lastAnswer is what of the last answer its call may need.
+type lastAnswer struct {
+	state     driver.State
+	revoked   bool
+	holder    string
+	expiresIn time.Duration
+}
+
+// newClaim makes a claim and makes it known to the listener.
 func (e *engine) newClaim(w *want, index uint8) (*claim, error) {
-	c := &claim{e: e, want: w, id: e.ids.next(), index: index, ttl: w.opts.TTL}
+	c := &claim{e: e, want: w, index: index, ttl: w.opts.TTL}
 	c.lease.claim = c
-	return c, e.register(c)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.shut {
+		return nil, ErrClosed
+	}
+	c.id = e.ids.next()
+	e.claims[c.id] = c // before its Join is sent, since a signal may overtake the answer
+	return c, nil
 }
 
 // ref names the stay as far as it is known; c.mu is held or the claim is new.
@@ -102,7 +118,7 @@ func (c *claim) begin(now time.Time) sending {
 func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.answered, c.failures, c.failure = c.e.clk.local(now), 0, nil
 	c.asked = max(c.asked, call.ordinal)
-	c.standing = a
+	c.last = lastAnswer{state: a.State, revoked: a.Revoked, holder: a.Holder, expiresIn: a.ExpiresIn}
 	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding // no step of another has granted it
 	c.stay = c.stay.answered(call, a, c.sent)
 	c.learn(now)
@@ -189,8 +205,9 @@ func (c *claim) settle(now time.Time) {
 		c.schedule(c.next)
 	case parked:
 		c.rest(now)
-	case releasing, finished:
+	case finished:
 		c.e.renewals.remove(c)
+	case releasing: // its place in the queue is taken by nothing, and soon given up
 	}
 }
 
@@ -349,7 +366,7 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 		c.failures++
 		c.failure = err
 		life := min(c.ttl, max(c.stay.life, minTTL))
-		if next := now.Add(retryPause(life, c.failures-1)); next.Before(c.next) || c.failures == 1 {
+		if next := now.Add(retryPause(life, int(c.failures)-1)); next.Before(c.next) || c.failures == 1 {
 			c.next = next
 		}
 		c.tell(EventRenewFailed, now.Sub(job.call.at), unavailable(err))
@@ -376,7 +393,7 @@ func (c *claim) tell(kind EventKind, took time.Duration, err error) {
 func (c *claim) dropped(now time.Time, a driver.Standing, err error) {
 	if err != nil {
 		c.failures++
-		c.next = now.Add(min(retryPause(c.ttl, c.failures), callLimit)) // others wait for it, however long the TTL is
+		c.next = now.Add(min(retryPause(c.ttl, int(c.failures)), callLimit)) // others wait for it, however long the TTL is
 		c.settle(now)
 		return
 	}
@@ -407,8 +424,8 @@ func (c *claim) lose(now time.Time) {
 	c.rest(now)
 	lost := &LostError{Key: c.want.keys.first(), Token: c.token(), Revoked: c.stay.revoked}
 	switch {
-	case c.standing.State == driver.Gone:
-		lost.Holder = c.standing.Holder
+	case c.last.state == driver.Gone:
+		lost.Holder = c.last.holder
 	case now.Before(c.stay.until) || c.renews():
 	case c.want.opts.NoRenew:
 		lost.why = "the TTL of a fixed lease is over"

@@ -118,7 +118,7 @@ func (e *engine) close(ctx context.Context, prefix string) error {
 		held[i] = strings.TrimPrefix(key, prefix)
 	}
 	e.mu.Lock()
-	e.closed = true
+	e.closed.Store(true) // with the lock: launch begins tasks before it or not at all
 	e.mu.Unlock()
 	e.end()
 	e.tasks.Wait()

@@ -36,10 +36,11 @@ type engine struct {
 	closing chan struct{} // closed when Close begins
 	gone    chan struct{} // closed when Close has ended
 
+	closed atomic.Bool // no calls at all
+
 	mu     sync.Mutex
 	claims map[driver.ID]*claim // every claim a signal may be for
 	shut   bool                 // no new claims
-	closed bool                 // no calls at all
 	change chan struct{}        // closed and renewed when a claim's fate changes while closing
 }
 
@@ -63,19 +64,15 @@ func newEngine(d driver.Driver, opts Options) *engine {
 	return e
 }
 
-// idSource makes claim ids, from random bytes read in stock.
+// idSource makes claim ids, from random bytes read in stock. The engine's lock guards it.
 type idSource struct {
 	inbox [6]byte
-
-	mu    sync.Mutex
 	stock [64 * 10]byte
 	left  int
 	make  func() driver.ID // tests set it, for ids that follow from a seed
 }
 
 func (s *idSource) next() driver.ID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.make != nil {
 		return s.make()
 	}
@@ -133,7 +130,7 @@ func (e *engine) launch() {
 	e.start.Do(func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.closed {
+		if e.closed.Load() {
 			return
 		}
 		e.tasks.Go(e.renewLoop)
@@ -152,14 +149,18 @@ func (e *engine) launch() {
 func (e *engine) persist(
 	ctx context.Context, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
 ) error {
-	var end time.Time
+	return e.persistFrom(newBudget(ctx, min(callLimit, limit)), stop, limit, call) //nolint:contextcheck // the budget inherits from ctx
+}
+
+// persistFrom is persist with the budget of the first call, which ends min(callLimit,
+// limit) from now.
+func (e *engine) persistFrom(
+	b *budget, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
+) error {
+	ctx, end := b.parent, b.until.Add(limit-min(callLimit, limit))
 	var reason error
-	for pause, patience := firstPause, min(callLimit, limit); ; pause = nextPause(pause) {
-		b := newBudget(ctx, patience)
-		if end.IsZero() {
-			end = b.made.Add(limit)
-		}
-		err := call(b) //nolint:contextcheck // b inherits from ctx
+	for pause := firstPause; ; pause = nextPause(pause) {
+		err := call(b)
 		silent := err != nil && b.Err() != nil
 		b.end()
 		if err == nil || definite(err) {
@@ -180,7 +181,7 @@ func (e *engine) persist(
 		if !rest(ctx, stop, min(pause, left/2)) { // the rest is for the answer
 			return ErrClosed
 		}
-		patience = max(0, min(callLimit, time.Until(end)))
+		b = newBudget(ctx, max(0, min(callLimit, time.Until(end))))
 	}
 }
 
@@ -206,8 +207,7 @@ func rest(ctx context.Context, stop <-chan struct{}, pause time.Duration) bool {
 	return true
 }
 
-// register makes the claim known to the listener: before its Join is sent, since a
-// signal may overtake the answer.
+// register makes a claim known that was not made by newClaim.
 func (e *engine) register(c *claim) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -262,12 +262,12 @@ func (e *engine) all() []*claim {
 
 // usable says whether calls may still be made.
 func (e *engine) usable() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.shut {
+	select {
+	case <-e.closing:
 		return ErrClosed
+	default:
+		return nil
 	}
-	return nil
 }
 
 // supports answers what the store lacks for w.

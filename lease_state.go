@@ -44,13 +44,13 @@ type sending struct {
 // stay is what a client knows of its claim (P1). Its methods are the only ones that
 // change a phase; they are pure: no clock, no I/O, no goroutine.
 type stay struct {
-	phase   phase
 	number  int64         // 0 while neither an answer nor a signal has named it
 	early   int64         // a signal granted this number before anything was answered
 	until   time.Time     // trusted until; zero: no answered call
 	life    time.Duration // as last answered
 	learnt  uint64        // the last ordinal sent when the grant was learnt (P6)
-	revoked bool          // over by a revoke: still in line until it leaves or expires
+	phase   phase
+	revoked bool // over by a revoke: still in line until it leaves or expires
 }
 
 // answered takes in the answer to a call. last is the greatest ordinal sent so far.

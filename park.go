@@ -95,7 +95,7 @@ func (l *Lease) beginPark(d time.Duration) error {
 	switch {
 	case l.outer != nil:
 		return invalidf("a nested lease shares its outer one; keep or detach that")
-	case c.e.isClosed():
+	case c.e.closed.Load():
 		return ErrClosed
 	case c.fate == parked && !l.freed && !l.gone: // an earlier call was not answered
 		c.giveUpBy = now.Add(d + answerLimit)

@@ -28,15 +28,15 @@ func (l *Lease) release(ctx context.Context) error {
 		return l.releaseNested()
 	}
 	for {
-		step, under, err := l.beginRelease()
-		switch step {
+		r, err := l.beginRelease()
+		switch r.step {
 		case answeredAlready:
 			return err
 		case firstLeave, leaveAgain:
-			return l.sendRelease(context.WithoutCancel(ctx), step == leaveAgain)
+			return l.sendRelease(context.WithoutCancel(ctx), r)
 		case underWay: // another call is releasing: what it comes to counts for this one
 			select {
-			case <-under:
+			case <-r.under:
 			case <-time.After(answerLimit):
 				return ErrUnavailable
 			}
@@ -54,8 +54,16 @@ const (
 	leaveAgain                  // one was, and its outcome is not known
 )
 
+// release is one call of Release.
+type release struct {
+	step  releaseStep
+	began time.Time
+	leave driver.Leaving
+	under <-chan struct{} // closed when the call that is under way has its answer
+}
+
 // beginRelease decides what to do, and ends the lease.
-func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err error) {
+func (l *Lease) beginRelease() (r release, err error) {
 	c, now := l.claim, l.claim.e.clk.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,51 +72,49 @@ func (l *Lease) beginRelease() (step releaseStep, under <-chan struct{}, err err
 		if c.fate == owned { // P13: only now is a lost claim left
 			c.giveUp(now)
 		}
-		return answeredAlready, nil, lost
+		return r, lost
 	}
 	switch c.fate {
 	case owned, leaving:
-		if c.e.isClosed() {
-			return answeredAlready, nil, ErrClosed
+		if c.e.closed.Load() {
+			return r, ErrClosed
 		}
-		step = firstLeave
+		r.step, r.began = firstLeave, now
 		if c.fate == leaving {
-			step = leaveAgain
+			r.step = leaveAgain
+		}
+		r.leave = driver.Leaving{
+			Ref: c.ref(), Unanswered: c.joins > 0, Remember: rememberFor(c.ttl, c.want.opts.Grace),
 		}
 		c.fate = releasing
 		l.end(ErrReleased)
 		c.settle(now)
-		return step, nil, nil
+		return r, nil
 	case releasing:
 		if l.settled == nil {
 			l.settled = make(chan struct{})
 		}
-		return underWay, l.settled, nil
+		r.step, r.under = underWay, l.settled
+		return r, nil
 	case wanted, parked, finished:
 	}
 	if l.gone {
-		return answeredAlready, nil, l.lostError("")
+		return r, l.lostError("")
 	}
-	return answeredAlready, nil, nil
+	return r, nil
 }
 
 // sendRelease leaves, until that is answered or the time is over.
-func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
-	c := l.claim
-	err := c.e.persist(ctx, c.e.life.Done(), answerLimit, func(ctx context.Context) error {
-		c.mu.Lock()
-		leave := driver.Leaving{
-			Ref: c.ref(), Unanswered: c.joins > 0, Remember: rememberFor(c.ttl, c.want.opts.Grace),
-		}
-		c.mu.Unlock()
-		answer, err := c.e.drv.Leave(ctx, leave)
+func (l *Lease) sendRelease(ctx context.Context, r release) error {
+	c, sentBefore, was := l.claim, r.step == leaveAgain, false
+	b := &budget{parent: ctx, until: c.e.clk.local(r.began).Add(callLimit)}
+	err := c.e.persistFrom(b, c.e.life.Done(), answerLimit, func(ctx context.Context) error { //nolint:contextcheck // b inherits from ctx
+		answer, err := c.e.drv.Leave(ctx, r.leave)
 		if err != nil {
 			sentBefore = sentBefore || !definite(err)
 			return err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		l.left(answer.State == driver.Left, sentBefore)
+		was = answer.State == driver.Left
 		return nil
 	})
 	c.mu.Lock()
@@ -119,6 +125,7 @@ func (l *Lease) sendRelease(ctx context.Context, sentBefore bool) error {
 	if err != nil {
 		c.giveUp(c.e.clk.now())
 	} else {
+		l.left(was, sentBefore)
 		if l.gone {
 			err = l.lostError("")
 		}
@@ -174,16 +181,11 @@ func (l *Lease) releaseNested() error {
 }
 
 // lost answers the loss that ended the lease, if one did; the claim's lock is held.
-func (l *Lease) lost() (lost *LostError) {
-	if l.cause != nil {
-		_ = errors.As(l.cause, &lost) // nil stays nil
+func (l *Lease) lost() *LostError {
+	if l.cause == nil {
+		return nil
 	}
+	var lost *LostError
+	_ = errors.As(l.cause, &lost) // nil stays nil
 	return lost
-}
-
-// isClosed says whether no call may be made any more.
-func (e *engine) isClosed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
 }

@@ -85,7 +85,8 @@ func (c *Client) takeOver(ctx context.Context, w *want, ref driver.Ref, index ui
 		return nil, err
 	}
 	a := acquisition{e: c.e, want: w, start: c.e.clk.now()}
-	if err := c.e.ready(ctx, answerLimit); err != nil {
+	a.now = a.start
+	if err := a.ready(ctx); err != nil {
 		return nil, err
 	}
 	claim, err := c.e.newClaim(w, index)

@@ -64,15 +64,15 @@ var brokenFacades = []broken{
 	}},
 	{"renewed too seldom", "", []edit{{"term.go", "return life / 3", "return life"}}},
 	{"the claim is registered after its Join", "", []edit{
-		{"claim.go", "return c, e.register(c)", "return c, nil"},
-		{"acquire.go", "	if err == nil {\n		return nil\n	}\n	c.mu.Lock()", "	if err == nil {\n		return a.e.register(c)\n	}\n	c.mu.Lock()"},
+		{"claim.go", "	e.claims[c.id] = c // before", "	// before"},
+		{"acquire.go", "	if err == nil {\n		return nil\n	}\n	a.tick()", "	if err == nil {\n		a.e.list(c)\n		return nil\n	}\n	a.tick()"},
 	}},
 	{"a lost lease is left at once", "", []edit{{
 		"claim.go", "	c.lease.end(lost)\n", "	c.lease.end(lost)\n	c.giveUp(now)\n",
 	}}},
 	{"an id is used again after it was gone", "", []edit{{
 		"acquire.go", "	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
-		"	if old := a.claim; old != nil {\n		c.id = old.id\n		_ = a.e.register(c)\n	}\n	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
+		"	if old := a.claim; old != nil {\n		c.id = old.id\n		a.e.list(c)\n	}\n	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
 	}}},
 	{"a Join is repeated after its claim was gone", "", []edit{{
 		"acquire.go", "	if c.stay.phase == over {\n		c.mu.Unlock()\n		return nil\n	}\n", "",
