@@ -89,6 +89,7 @@ func TestAWatchSeesAChangeAtOnceBySignal(t *testing.T) {
 		time.Sleep(700 * time.Millisecond)
 		w.lock(w.client("a"), "k")
 		time.Sleep(watchPause)
+		synctest.Wait()
 		if len(seen.at) < 2 || seen.at[1] > 700*time.Millisecond {
 			t.Errorf("told at %v, want a change at 700ms, by signal", seen.at)
 		}
