@@ -68,6 +68,7 @@ func detached[T any](ctx context.Context, c *Client, work func(context.Context, 
 	stop := context.AfterFunc(c.base, cancel) //nolint:contextcheck // Close ends the call, too
 	answers := make(chan result[T], 1)
 	trouble := new(atomic.Pointer[error])
+	ctx = context.WithValue(ctx, troubleKey{}, trouble)
 	c.workers.run(func() {
 		defer c.calls.Done()
 		defer cancel()
@@ -89,6 +90,22 @@ func detached[T any](ctx context.Context, c *Client, work func(context.Context, 
 		return none, c.cut(ctx, *last)
 	}
 	return none, c.cut(ctx, nil)
+}
+
+// troubleKey is where a call's context has what keeps it waiting.
+type troubleKey struct{}
+
+// Note leaves word of what keeps a try waiting, for the error of a call whose context ends
+// meanwhile; nil: nothing does any more. ctx is that of the try.
+func Note(ctx context.Context, err error) {
+	trouble, ok := ctx.Value(troubleKey{}).(*atomic.Pointer[error])
+	switch {
+	case !ok:
+	case err == nil:
+		trouble.Store(nil)
+	default:
+		trouble.Store(&err)
+	}
 }
 
 // retry repeats one try of a transaction while another is in its way.

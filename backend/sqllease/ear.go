@@ -196,6 +196,12 @@ func (c *Client) Tell(n News) {
 	}
 }
 
+// Knows says whether a claim has joined, or tries to, and was not given up.
+func (c *Client) Knows(id driver.ID) bool { return c.known.knows(id) }
+
+// Waits says whether a claim is known to wait.
+func (c *Client) Waits(id driver.ID) bool { return c.known.waits(id) }
+
 // Settle notes what a step has answered.
 func (c *Client) Settle(ref driver.Ref, st driver.Standing) { c.known.settle(c, ref, st) }
 

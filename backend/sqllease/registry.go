@@ -61,6 +61,13 @@ func (r *registry) drop(id driver.ID) {
 	delete(r.stays, id)
 }
 
+func (r *registry) knows(id driver.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.stays[id]
+	return ok
+}
+
 func (r *registry) waits(id driver.ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
