@@ -51,6 +51,8 @@ type Setup struct {
 	Writers int
 	// PollMin and PollMax are the shortest and the longest pause between two looks while a claim waits.
 	PollMin, PollMax time.Duration
+	// LongestKey is how many bytes a key may have. 0: any number.
+	LongestKey int
 	// Classify says what an error of the database means.
 	Classify func(error) Fault
 	// Inspect looks at what Classify cannot know and at what the database must be like:
@@ -126,7 +128,7 @@ func (c *Client) Check(ctx context.Context) error {
 
 // Join puts a claim into all its lines, or renews it if it lives.
 func (c *Client) Join(ctx context.Context, j driver.Join) (driver.Standing, error) {
-	if err := checkJoin(j); err != nil {
+	if err := checkJoin(j, c.setup.LongestKey); err != nil {
 		return driver.Standing{}, c.explain(err, Fault{})
 	}
 	if j.Leaving != nil {
@@ -140,7 +142,7 @@ func (c *Client) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 func (c *Client) Renew(ctx context.Context, items []driver.Renewal, answer func(i int, s driver.Standing, err error)) {
 	order := make([]int, 0, len(items))
 	for i, item := range items {
-		if err := checkRenewal(item); err != nil {
+		if err := checkRenewal(item, c.setup.LongestKey); err != nil {
 			answer(i, driver.Standing{}, c.explain(err, Fault{}))
 			continue
 		}
@@ -154,7 +156,7 @@ func (c *Client) Renew(ctx context.Context, items []driver.Renewal, answer func(
 
 // Leave takes a claim out of all its lines and hands over.
 func (c *Client) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
-	if err := checkKeys(l.Keys); err != nil {
+	if err := checkKeys(l.Keys, c.setup.LongestKey); err != nil {
 		return driver.Standing{}, c.explain(err, Fault{})
 	}
 	c.known.drop(l.ID)
@@ -164,7 +166,7 @@ func (c *Client) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 // End revokes, or with force removes, exactly the named stays of a key. More than one
 // step may remove are taken in several.
 func (c *Client) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
-	if err := checkKeys([]string{key}); err != nil {
+	if err := checkKeys([]string{key}, c.setup.LongestKey); err != nil {
 		return nil, c.explain(err, Fault{})
 	}
 	var found []int64

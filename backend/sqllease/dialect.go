@@ -25,6 +25,8 @@ type Dialect struct {
 	Rows Rows
 	// Quote writes a checked identifier, with its schema where that is not empty.
 	Quote func(schema, name string) string
+	// LongestKey is how many bytes a key may have. 0: any number.
+	LongestKey int
 	// Grain is the resolution of the database's clock, added to each expiry.
 	Grain time.Duration
 	// Writers is how many write transactions of one client gain from running at once.

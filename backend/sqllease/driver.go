@@ -34,14 +34,15 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 	d.stmts.prepared = make(map[string]*sql.Stmt)
 	d.session.opened = make(map[[6]byte]bool)
 	setup := Setup{
-		Name:     dialect.Name,
-		Err:      err,
-		Writers:  dialect.Writers,
-		PollMin:  dialect.PollMin,
-		PollMax:  dialect.PollMax,
-		Classify: dialect.Classify,
-		Inspect:  func(ctx context.Context) error { return dialect.Inspect(ctx, db, tables) },
-		Intact:   dialect.Intact,
+		Name:       dialect.Name,
+		Err:        err,
+		Writers:    dialect.Writers,
+		LongestKey: dialect.LongestKey,
+		PollMin:    dialect.PollMin,
+		PollMax:    dialect.PollMax,
+		Classify:   dialect.Classify,
+		Inspect:    func(ctx context.Context) error { return dialect.Inspect(ctx, db, tables) },
+		Intact:     dialect.Intact,
 	}
 	if dialect.Literal == nil {
 		setup.Prepare = func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) }
@@ -86,11 +87,16 @@ const checkKey = "\x00check"
 
 // transact runs work in one write transaction. keys are the lines it is known to touch.
 func transact[T any](ctx context.Context, d *Driver, keys []string, work func(*tx) (T, error)) (T, error) {
+	l := newLocks(keys)
+	return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return once(ctx, d, l, work) })
+}
+
+// once is one try of a write transaction.
+func once[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) (T, error)) (T, error) {
 	if d.dialect.Rows != nil {
-		l := newLocks(keys)
-		return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return locked(ctx, d, l, work) })
+		return locked(ctx, d, l, work)
 	}
-	return Call(ctx, d.Client, true, func(ctx context.Context) (T, error) { return inside(ctx, d, nil, work) })
+	return inside(ctx, d, nil, work)
 }
 
 // read runs work that reads, and needs no other's consent. Where rows are locked each

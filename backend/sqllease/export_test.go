@@ -34,7 +34,7 @@ func Parse(page string, marker func(int) string) map[string]string { return pars
 func Split(text string) []string { return split(text) }
 
 // CheckJoin is checkJoin.
-func CheckJoin(j driver.Join) error { return checkJoin(j) }
+func CheckJoin(j driver.Join) error { return checkJoin(j, 0) }
 
 // FrontOf is frontOf for a line of clients with one letter each; a capital waits.
 func FrontOf(clients string, own byte) (string, int) {

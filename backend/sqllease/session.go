@@ -136,7 +136,7 @@ func (d *Driver) dropAtClose(ctx context.Context, inbox [6]byte) (bool, error) {
 		done <- d.retry(ctx, new(atomic.Pointer[error]), func() error {
 			var err error
 			dropped, err = attempt(ctx, d.Client, true, func(ctx context.Context) (bool, error) {
-				return inside(ctx, d, nil, func(t *tx) (bool, error) { return t.dropSession(inbox) })
+				return once(ctx, d, newLocks(nil), func(t *tx) (bool, error) { return t.dropSession(inbox) })
 			})
 			return err
 		})
