@@ -25,11 +25,8 @@ func (d *Driver) Check(ctx context.Context) error {
 	if err := d.rights(ctx); err != nil {
 		return err
 	}
-	if err := d.rehearse(ctx); err != nil {
-		return err
-	}
 	d.listenToItself(ctx)
-	return ctx.Err()
+	return d.rehearse(ctx)
 }
 
 // fit looks at version, role and settings of each server.
@@ -73,7 +70,7 @@ func (d *Driver) fitOne(ctx context.Context, rdb redis.Cmdable) error {
 	case !seen:
 		d.warn("policy", errors.New("redislease: the server does not tell its maxmemory-policy; it must be noeviction"))
 	default:
-		return fmt.Errorf("redislease: %w: maxmemory-policy %s may evict locks; set noeviction, or redislease.Options.AllowEviction",
+		return fmt.Errorf("redislease: %w: maxmemory-policy %s may evict locks; set noeviction, or redislease.Options.AllowEviction (allow_eviction=true in a URL)",
 			driver.ErrRefused, policy)
 	}
 	return nil
@@ -126,7 +123,7 @@ func (d *Driver) listenToItself(ctx context.Context) {
 	select {
 	case err := <-got:
 		if err != nil && !errors.Is(err, context.Canceled) {
-			d.warn("signals", fmt.Errorf("redislease: signals do not arrive, so waiting goes by polling: %w", err))
+			d.warn("signals", deaf(err))
 		}
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -25,7 +25,7 @@ func startCluster(t *testing.T) (servers []*server, rdb *redis.ClusterClient) {
 		s := startServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
 		servers, addrs = append(servers, s), append(addrs, s.addr)
 		c := s.client(t)
-		if err := c.Do(ctx, "cluster", "addslotsrange", i*slots/masters, (i+1)*slots/masters-1).Err(); err != nil {
+		if err := c.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err(); err != nil { // slot by slot: Redis 6.2 knows no ranges
 			t.Fatal(err)
 		}
 		if err := c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
@@ -105,6 +105,25 @@ func TestClusterKeys(t *testing.T) {
 }
 
 // A slot that moves to another master takes its line along; calls find it there.
+// A client of one server locks what lies there, and is told which client it should be
+// as soon as something does not.
+func TestAClientOfOneServerOfAClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	servers, _ := startCluster(t)
+	p := newParty(t, servers[0].client(t), nil)
+	for range 100 {
+		_, err := p.Join(t.Context(), driver.Join{Claim: p.claim(newKey())})
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "redis+cluster://") {
+			t.Errorf("error: %v", err)
+		}
+		return
+	}
+	t.Error("no key of a hundred lay elsewhere")
+}
+
 func TestClusterSlotMoves(t *testing.T) {
 	t.Parallel()
 	servers, rdb := startCluster(t)

@@ -44,5 +44,6 @@
 // account: for a claim further back it may be early, never late. Listing a prefix reads
 // the names of all keys of the database, for each page; listing a line of more than 100
 // claims reads it in parts, which may differ in time. On Redis 6.2 a server out of
-// memory may refuse to renew a claim in a crowd; from 7.0 on it never does.
+// memory may refuse to renew a claim in a crowd, or to let it leave; from 7.0 on it never
+// does.
 package redislease

@@ -127,7 +127,7 @@ func (d *Driver) together(keys []string) error {
 	tag := d.naming.tag(keys[0])
 	for _, key := range keys[1:] {
 		if d.naming.tag(key) != tag {
-			return fmt.Errorf("redislease: %w: keys in different slots of a cluster; set redislease.Options.Slot", driver.ErrUnsupported)
+			return fmt.Errorf("redislease: %w: keys in different slots of a cluster; set redislease.Options.Slot (slot=TAG in a URL)", driver.ErrUnsupported)
 		}
 	}
 	return nil

@@ -27,6 +27,21 @@ func unavailable(err error) error {
 	return fmt.Errorf("redislease: %w: %w", driver.ErrUnavailable, err)
 }
 
+// deaf is the warning of a client that hears nothing.
+func deaf(err error) error {
+	return fmt.Errorf("redislease: signals do not arrive, so waiting goes by polling: %w", err)
+}
+
+// elsewhere is what a client of one server makes of the answer that the key lies on
+// another: it will not get any other.
+func elsewhere(err error) error {
+	if code(err) != "MOVED" {
+		return err
+	}
+	return fmt.Errorf("redislease: %w: the server is one of a cluster, and the key lies on another; use *redis.ClusterClient (redis+cluster:// in a URL): %w",
+		driver.ErrRefused, err)
+}
+
 var errClosed = errors.New("the driver is closed")
 
 // refusals are the error codes with which a server says no before it did anything, and
@@ -47,7 +62,7 @@ var refusals = map[string]string{
 	"MISCONF":     "the server cannot save its data and takes no writes",
 	"NOREPLICAS":  "the server lacks the replicas it demands (min-replicas-to-write)",
 	"DENIED":      "the server is in protected mode",
-	"CROSSSLOT":   "keys of one lock lie in different slots; set Options.Slot",
+	"CROSSSLOT":   "keys of one lock lie in different slots; set Options.Slot (slot=TAG in a URL)",
 	"UNKILLABLE":  "a script that does not end blocks the server",
 	"NOPROTO":     "the server does not speak the protocol asked for",
 }
@@ -74,8 +89,29 @@ func code(err error) string {
 	if errors.Is(err, redis.Nil) || !errors.As(err, &r) {
 		return ""
 	}
-	word, _, _ := strings.Cut(r.Error(), " ")
+	word, _, _ := strings.Cut(unwrapped(r.Error()), " ")
 	return strings.TrimPrefix(word, "-")
+}
+
+// unwrapped takes off what Redis 6.2 puts before the error of a command that a script
+// has called: "ERR Error running script (call to f_<sha>): @user_script:<line>: ", and
+// the place once more, written otherwise.
+func unwrapped(text string) string {
+	rest, wrapped := strings.CutPrefix(text, "ERR Error running script (call to f_")
+	if !wrapped {
+		return text
+	}
+	for {
+		place, after, found := strings.Cut(rest, ": ")
+		switch {
+		case found && place == "@user_script": // and the number of the line
+			_, rest, _ = strings.Cut(after, ": ")
+		case found && (strings.HasPrefix(place, "@user_script:") || strings.HasSuffix(place, ")")):
+			rest = after
+		default:
+			return rest
+		}
+	}
 }
 
 // moved reports whether a key has another master now, so that the cluster client must

@@ -36,7 +36,7 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	if err := d.enter(ctx, c, &j); err != nil {
 		return driver.Standing{}, err
 	}
-	s, err := standing(c.reply)
+	s, err := d.standing(c.reply)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -190,7 +190,7 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 		return driver.Standing{}, err
 	}
 	d.suspects.drop(l.ID)
-	return standing(c.reply)
+	return d.standing(c.reply)
 }
 
 func (d *Driver) departing(l *driver.Leaving) *call {

@@ -117,7 +117,7 @@ func (l *listener) subscribe(ctx context.Context) time.Duration {
 				return 0
 			}
 		case code(err) != "":
-			l.d.warn("subscribe", classify(err))
+			l.d.warn("signals", deaf(classify(err)))
 			return denied
 		default:
 			return 0
@@ -179,8 +179,8 @@ func (l *listener) prove(ctx context.Context) {
 	l.mu.Unlock()
 	for ctx.Err() == nil {
 		wait := unheard
-		if err := l.d.publish(ctx, l.channel, "N"+nonce); err != nil {
-			l.d.warn("publish", err)
+		if err := l.d.publish(ctx, l.channel, "N"+nonce); err != nil && ctx.Err() == nil {
+			l.d.warn("signals", deaf(err))
 			wait = denied
 		}
 		t := time.NewTimer(wait)

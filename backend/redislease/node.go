@@ -126,7 +126,9 @@ func (n *node) run(calls []*call) {
 	}
 	slow := n.retry > 0 && time.Since(began) >= n.retry
 	for _, c := range calls {
-		if n.finder != nil && moved(c.err) {
+		if n.finder == nil {
+			c.err = elsewhere(c.err)
+		} else if moved(c.err) {
 			n.follow(ctx, f, c)
 		}
 		c.slow = slow || n.finder != nil && c.slow

@@ -224,7 +224,7 @@ func (r *renewing) take(ctx context.Context, l landing) {
 			break
 		}
 		it := &r.items[i]
-		s, err := standing(reply[at])
+		s, err := r.d.standing(reply[at])
 		if err == nil {
 			r.d.note(it.Keys, &s)
 			if it.Mode == driver.Drop {

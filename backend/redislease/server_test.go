@@ -1,6 +1,7 @@
 package redislease_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -22,14 +23,22 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
+// program is what is started: HASP_REDIS_SERVER, for other versions and for Valkey, or
+// what PATH has.
+func program(tb testing.TB) string {
+	tb.Helper()
+	path, err := exec.LookPath(cmp.Or(os.Getenv("HASP_REDIS_SERVER"), "redis-server"))
+	if err != nil {
+		tb.Fatal("redis-server is missing; install it (Debian: apt-get install redis-server)")
+	}
+	return path
+}
+
 // startServer starts a redis-server on a free port of the loopback, in a folder of its
 // own, without persistence.
 func startServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		tb.Fatal("redis-server is missing; install it (Debian: apt-get install redis-server)")
-	}
+	path := program(tb)
 	for range 5 {
 		if s := tryServer(tb, path, args); s != nil {
 			return s
@@ -45,7 +54,6 @@ func tryServer(tb testing.TB, path string, args []string) *server {
 	dir := tb.TempDir()
 	args = append([]string{
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no",
-		"--enable-debug-command", "local",
 	}, args...)
 	cmd := exec.Command(path, args...)
 	log, err := os.Create(dir + "/log")

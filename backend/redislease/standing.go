@@ -1,6 +1,7 @@
 package redislease
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +13,14 @@ const (
 	flagMore = 1 << iota
 	flagBehind
 	flagRevoked
+	flagUnheard // the server refused a signal of this step
 )
 
+// errUnheard is told once: the others look again by themselves.
+var errUnheard = errors.New("the server refuses what this user publishes on channels that begin with hasp: (its ACL LOG says what)")
+
 // standing reads a script's answer.
-func standing(reply any) (driver.Standing, error) {
+func (d *Driver) standing(reply any) (driver.Standing, error) {
 	list, ok := reply.([]any)
 	if err, failed := reply.(error); failed {
 		return driver.Standing{}, classify(err)
@@ -28,6 +33,9 @@ func standing(reply any) (driver.Standing, error) {
 		n[i], _ = v.(int64)
 	}
 	holder, _ := list[6].(string)
+	if n[4]&flagUnheard != 0 {
+		d.warn("signals", deaf(errUnheard))
+	}
 	return driver.Standing{
 		State: driver.State(n[0]), Number: n[1],
 		Life: ms(n[2]), LookAgain: ms(n[3]),

@@ -181,5 +181,5 @@ local function join()
 end
 
 local result = join()
-finish()
+finish(result)
 return result

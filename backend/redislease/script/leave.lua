@@ -25,9 +25,9 @@ if #KEYS == 4 and ARGV[3] == '0' then
       call('HDEL', KEYS[4], next)
       call('SET', KEYS[1], sub(s, 1, 21) .. string.format(' %s %s %d %d %s |', guard, soon, n - 1, math.max(cursor - 1, 0), low)
         .. sub(w, 1, 24) .. next .. sub(w, 25), 'PXAT', guard)
-      redis.pcall('PUBLISH', string.format('hasp:i:%02x%02x%02x%02x%02x%02x', string.byte(next, 1, 6)),
+      local heard = redis.pcall('PUBLISH', string.format('hasp:i:%02x%02x%02x%02x%02x%02x', string.byte(next, 1, 6)),
         'G' .. sub(w, 1, 13) .. next .. KEYS[1])
-      return { 5, number, 0, 0, 0, 0, '', 0 }
+      return { 5, number, 0, 0, type(heard) == 'table' and 8 or 0, 0, '', 0 }
     end
   end
 end
@@ -40,5 +40,5 @@ for k = 1, #KEYS, 4 do
 end
 settle()
 local result = leave(lines, ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]))
-finish()
+finish(result)
 return result

@@ -580,8 +580,8 @@ local function write(l)
 end
 
 -- writes what has changed, then tells whom it concerns: a refused signal must not
--- stop a step half way
-local function finish()
+-- stop a step half way, and is only noted in the answer
+local function finish(result)
   for i = 1, #lines do
     local l = lines[i]
     if l.dirty then
@@ -599,8 +599,12 @@ local function finish()
       end
     end
   end
+  local refused = false
   for i = 1, #news do
-    redis.pcall('PUBLISH', news[i][1], news[i][2])
+    refused = type(redis.pcall('PUBLISH', news[i][1], news[i][2])) == 'table' or refused
+  end
+  if refused and result and result[5] then
+    result[5] = result[5] + 8
   end
 end
 

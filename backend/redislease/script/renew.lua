@@ -29,5 +29,5 @@ for a = 1, #ARGV, 8 do
     end
   end
 end
-finish()
+finish(results[#results])
 return results
