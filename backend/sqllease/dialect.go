@@ -40,6 +40,9 @@ type Dialect struct {
 	// Inspect looks at what Classify cannot know and at what the database must be like:
 	// mode, tables, rights. A nil error: all is well. It runs before the first step.
 	Inspect func(ctx context.Context, db *sql.DB, t Tables) error
+	// Rehearse proves for Check that steps may write, and writes nothing. Nil: what Check
+	// does proves it.
+	Rehearse func(ctx context.Context, db *sql.DB, t Tables) error
 	// Intact says whether the database is still the one that others find. It runs before
 	// each transaction. Nil: always.
 	Intact func() error

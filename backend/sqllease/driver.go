@@ -72,6 +72,14 @@ type steps struct{ *Driver }
 
 // Check looks at a line that nobody can have.
 func (e steps) Check(ctx context.Context) error {
+	if e.dialect.Rehearse != nil {
+		_, err := Call(ctx, e.Client, false, func(ctx context.Context) (bool, error) {
+			return true, e.dialect.Rehearse(ctx, e.db, e.tables)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	_, err := transact(ctx, e.Driver, nil, func(t *tx) (bool, error) {
 		v, err := t.glance(checkKey, [6]byte{}, driver.ID{})
 		if err != nil {
