@@ -49,7 +49,7 @@ bench: ## Benchmarks of every module
 fuzz: ## Every fuzz target for FUZZTIME (30s)
 	@set -e; grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | while IFS=: read -r file target; do \
 	echo ">> $$file: $${target#func }"; \
-	(cd $$(dirname $$file) && GOWORK=off go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) .); done
+	(cd $$(dirname $$file) && GOWORK=off go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x .); done
 
 .PHONY: soak
 soak: ## The long checks in full (an hour and more)

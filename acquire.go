@@ -125,7 +125,7 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 	j.Try, j.MaxLine = w.opts.Wait == NoWait && j.Resume == nil, w.opts.MaxLine
 	limit := a.limit()
 	b := &budget{parent: ctx, until: c.e.clk.local(a.now).Add(min(callLimit, limit))}
-	err := a.e.persistFrom(b, a.e.closing, limit, func(ctx context.Context) error { return a.join(ctx, j) }) //nolint:contextcheck // b inherits from ctx
+	err := a.e.persistFrom(b, a.e.closing, limit, func(b *budget) error { return a.join(b, j) })
 	if err == nil {
 		return nil
 	}
@@ -143,31 +143,37 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 // errOldAnswer: the answer was about an earlier stay than the one a signal spoke of.
 var errOldAnswer = errors.New("the answer was overtaken")
 
-// join sends one Join, unless it is known by now that the claim is gone: its id must
-// not be used again (P1).
-func (a *acquisition) join(ctx context.Context, j driver.Join) error {
+// join sends one Join, unless it is known by now how the claim stands: a signal overtook
+// an answer that was lost, and a renewal was answered. The id of one that is gone must not
+// be used again (P1).
+func (a *acquisition) join(b *budget, j driver.Join) error {
 	c := a.claim
 	c.mu.Lock()
-	if c.stay.phase == over {
-		c.mu.Unlock()
-		return nil
-	}
 	if c.sent > 0 {
 		a.tick()
 	}
+	if c.stay.phase != joining {
+		c.mu.Unlock()
+		return nil
+	}
 	call := c.begin(a.now)
 	c.joins++
+	c.asking = b
 	c.mu.Unlock()
-	standing, err := c.e.drv.Join(ctx, j)
+	standing, err := c.e.drv.Join(b, j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		if definite(err) {
-			c.joins--
-		}
+	c.asking = nil
+	if err != nil && definite(err) {
+		c.joins--
+	}
+	if err != nil && c.stay.phase == joining {
 		return err
 	}
 	a.tick()
+	if err != nil {
+		return nil //nolint:nilerr // it was cut short, since how the claim stands is known
+	}
 	c.joins--
 	c.plan(call, standing, a.now)
 	c.take(call, standing, a.now)

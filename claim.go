@@ -2,6 +2,7 @@ package hasp
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -64,9 +65,11 @@ type claim struct {
 	since    time.Time     // of the grant
 	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this
 	failure  error         // of the last renewal
+	asking   *budget       // of the Join under way: its answer is not waited for once it is not needed
 	wake     chan struct{} // of the waiting call; nil while there is none
 	failures int32         // renewals that failed, in a row
 	looks    int32         // looks of an unheard waiter, in a row
+	idle     int32         // brief looks of a waiter that changed nothing, in a row
 	joins    int32         // Joins whose answer is missing
 	fate     fate
 	quiet    bool  // no signal of its grant is to come
@@ -82,6 +85,7 @@ type claim struct {
 type lastAnswer struct {
 	state     driver.State
 	revoked   bool
+	ahead     int32
 	holder    string
 	expiresIn time.Duration
 }
@@ -118,8 +122,8 @@ func (c *claim) begin(now time.Time) sending {
 func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.answered, c.failures, c.failure = c.e.clk.local(now), 0, nil
 	c.asked = max(c.asked, call.ordinal)
-	c.last = lastAnswer{state: a.State, revoked: a.Revoked, holder: a.Holder, expiresIn: a.ExpiresIn}
-	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding // no step of another has granted it
+	c.last = lastAnswer{a.State, a.Revoked, int32(min(a.Ahead, math.MaxInt32)), a.Holder, a.ExpiresIn} //nolint:gosec // bounded
+	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding                                // no step of another has granted it
 	c.stay = c.stay.answered(call, a, c.sent)
 	c.learn(now)
 }
@@ -183,6 +187,9 @@ func (c *claim) hurry(now time.Time) {
 func (c *claim) settle(now time.Time) {
 	switch c.fate {
 	case wanted:
+		if c.asking != nil && c.stay.phase != joining {
+			c.asking.end()
+		}
 		if c.wake != nil && (c.stay.phase == holding || c.stay.phase == over) {
 			select {
 			case c.wake <- struct{}{}:
@@ -222,56 +229,6 @@ func (c *claim) rest(now time.Time) {
 	}
 	c.e.list(c)
 	c.schedule(c.giveUpBy)
-}
-
-func (c *claim) schedule(at time.Time) {
-	c.e.renewals.schedule(c, at, interval(min(c.ttl, max(c.stay.life, minTTL)))/4)
-}
-
-// dueWanted is the sooner of the next renewal and the moment at which a store that does
-// not answer counts as silent.
-func (c *claim) dueWanted(now time.Time) time.Time {
-	if left := answerLimit - c.silence(now); left > 0 && now.Add(left).Before(c.next) {
-		return now.Add(left)
-	}
-	return c.next
-}
-
-// silence is for how long the store has not answered while the machine was awake: in a
-// sleep it was not asked.
-func (c *claim) silence(now time.Time) time.Duration { return c.e.clk.local(now).Sub(c.answered) }
-
-// dueOwned is the sooner of the next renewal, if there is to be one, and the end of
-// the trust.
-func (c *claim) dueOwned() time.Time {
-	if c.renews() && c.next.Before(c.stay.until) {
-		return c.next
-	}
-	return c.stay.until
-}
-
-// renews says whether an owned claim is still to be renewed.
-func (c *claim) renews() bool {
-	return !c.want.opts.NoRenew && (c.want.opts.MaxHold == 0 || c.next.Sub(c.since) < c.want.opts.MaxHold)
-}
-
-// plan sets when the claim is renewed next, after an answer; c.mu is held.
-func (c *claim) plan(call sending, a driver.Standing, now time.Time) {
-	c.next = call.at.Add(interval(min(a.Life, c.ttl)))
-	if a.State == driver.Waiting {
-		if look := now.Add(max(a.LookAgain, time.Millisecond)); look.Before(c.next) {
-			c.next = look
-		}
-		if poll := c.e.feats.Poll; poll > 0 && !c.e.heard.Load() {
-			if look := now.Add(min(poll<<min(c.looks, 10), 25*poll)); look.Before(c.next) {
-				c.next = look
-			}
-			c.looks++
-		}
-	}
-	if a.More || a.State == driver.Waiting && call.ordinal <= c.urged {
-		c.next = now
-	}
 }
 
 // tick answers what is to be sent for a claim that is due.

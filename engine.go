@@ -149,13 +149,14 @@ func (e *engine) launch() {
 func (e *engine) persist(
 	ctx context.Context, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
 ) error {
-	return e.persistFrom(newBudget(ctx, min(callLimit, limit)), stop, limit, call) //nolint:contextcheck // the budget inherits from ctx
+	b := newBudget(ctx, min(callLimit, limit))
+	return e.persistFrom(b, stop, limit, func(b *budget) error { return call(b) }) //nolint:contextcheck // it inherits from ctx
 }
 
 // persistFrom is persist with the budget of the first call, which ends min(callLimit,
 // limit) from now.
 func (e *engine) persistFrom(
-	b *budget, stop <-chan struct{}, limit time.Duration, call func(context.Context) error,
+	b *budget, stop <-chan struct{}, limit time.Duration, call func(*budget) error,
 ) error {
 	ctx, end := b.parent, b.until.Add(limit-min(callLimit, limit))
 	var reason error

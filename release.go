@@ -108,8 +108,8 @@ func (l *Lease) beginRelease() (r release, err error) {
 func (l *Lease) sendRelease(ctx context.Context, r release) error {
 	c, sentBefore, was := l.claim, r.step == leaveAgain, false
 	b := &budget{parent: ctx, until: c.e.clk.local(r.began).Add(callLimit)}
-	err := c.e.persistFrom(b, c.e.life.Done(), answerLimit, func(ctx context.Context) error { //nolint:contextcheck // b inherits from ctx
-		answer, err := c.e.drv.Leave(ctx, r.leave)
+	err := c.e.persistFrom(b, c.e.life.Done(), answerLimit, func(b *budget) error {
+		answer, err := c.e.drv.Leave(b, r.leave)
 		if err != nil {
 			sentBefore = sentBefore || !definite(err)
 			return err

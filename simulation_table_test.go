@@ -59,7 +59,7 @@ var brokenFacades = []broken{
 		{"lease_state.go", "if s.phase == holding && !now.Before(s.until) {", "if false {"},
 	}},
 	{"the end of the trust is not watched", "", []edit{
-		{"claim.go", "if c.renews() && c.next.Before(c.stay.until) {", "if c.renews() {"},
+		{"due.go", "if c.renews() && c.next.Before(c.stay.until) {", "if c.renews() {"},
 		{"claim.go", "case c.fate == owned && c.stay.until.Before(c.next):", "case false:"},
 	}},
 	{"renewed too seldom", "", []edit{{"term.go", "return life / 3", "return life"}}},
@@ -75,7 +75,7 @@ var brokenFacades = []broken{
 		"	if old := a.claim; old != nil {\n		c.id = old.id\n		a.e.list(c)\n	}\n	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
 	}}},
 	{"a Join is repeated after its claim was gone", "", []edit{{
-		"acquire.go", "	if c.stay.phase == over {\n		c.mu.Unlock()\n		return nil\n	}\n", "",
+		"acquire.go", "	if c.stay.phase != joining {\n		c.mu.Unlock()\n		return nil\n	}\n", "",
 	}}},
 	{"a claim that was given up is not left", "", []edit{{
 		"acquire.go", "	c.giveUp(now)\n	return why\n", "	a.e.forget(c)\n	return why\n",
