@@ -3,12 +3,16 @@ module github.com/hasp-dev/hasp/open
 go 1.25.0
 
 require (
-	github.com/hasp-dev/hasp v0.0.0-00010101000000-000000000000
+	github.com/hasp-dev/hasp v0.0.0
+	github.com/hasp-dev/hasp/backend/redislease v0.0.0-00010101000000-000000000000
 	github.com/hasp-dev/hasp/backend/sqlitelease v0.0.0-00010101000000-000000000000
+	github.com/redis/go-redis/v9 v9.14.1
 	modernc.org/sqlite v1.59.0
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
@@ -22,5 +26,6 @@ require (
 
 replace (
 	github.com/hasp-dev/hasp => ..
+	github.com/hasp-dev/hasp/backend/redislease => ../backend/redislease
 	github.com/hasp-dev/hasp/backend/sqlitelease => ../backend/sqlitelease
 )

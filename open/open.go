@@ -24,11 +24,36 @@
 //   - synchronous is normal (the default) or full: whether a commit waits for the disk.
 //     A power failure ends all locks of the machine either way.
 //
+// # Redis
+//
+//	redis://USER:PASSWORD@HOST:PORT/DB           one server
+//	rediss://USER:PASSWORD@HOST:PORT/DB          the same over TLS
+//	redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER
+//	redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT
+//
+// Only a host is needed, and the name of the master behind sentinels. The default user is
+// written :PASSWORD@. In user and password the characters : / ? # @ and % are written as
+// %3A, %2F, %3F, %23, %40 and %25. Nothing is connected before the store is used. Parameters:
+//
+//   - db is the number of the database, 0 by default; not in a cluster.
+//   - slot, replicas, replica_timeout and allow_eviction are those of redislease.Options.
+//   - pool_size is how many connections there are at most to each server, 10 by default;
+//     one more listens.
+//   - dial_timeout, read_timeout and write_timeout are 3s by default.
+//   - sentinel_user and sentinel_password log in to the sentinels, if they ask for it.
+//   - tls=true speaks TLS to all servers, and to the sentinels; redis: and rediss: do without it.
+//   - tls_ca is a file with the certificates of those who may sign the server's, instead of
+//     the system's; tls_cert and tls_key are files with a certificate of the client's own;
+//     tls_server_name is the name the server's certificate must have, instead of the host's.
+//   - tls_insecure_skip_verify=true takes any certificate, and so anybody for the server.
+//
+// Times have a unit (500ms, 3s), and truths are true or false.
+//
 // # Errors
 //
-// A URL that cannot be right is driver.ErrInvalid, a missing file driver.ErrRefused. No
-// error shows more of a URL than its scheme and the names of its parameters, except a
-// SQLite file's path: the rest may be a password.
+// A URL that cannot be right is driver.ErrInvalid, a missing SQLite file
+// driver.ErrRefused. No error shows more of a URL than its scheme, the names of its
+// parameters, and the paths of files: the rest may be a password.
 package open
 
 import (
@@ -49,6 +74,11 @@ type Options struct {
 	// Create lets a missing SQLite file pass, for [Store.Migrate] to make. Defaults to
 	// refusing it.
 	Create bool
+
+	// Warn is called, once for each reason, with what does not stop locks but makes them
+	// worse, such as a Redis user that may not listen. It must not block. Defaults to
+	// nobody being told.
+	Warn func(error)
 }
 
 // Store is an opened store. Its handle belongs to it: close the clients first, then
@@ -64,14 +94,14 @@ type Store struct {
 // Driver is the way to the store, for one client.
 func (s *Store) Driver() driver.Driver { return s.driver }
 
-// Kind is the kind of store: "sqlite".
+// Kind is the kind of store: "sqlite" or "redis".
 func (s *Store) Kind() string { return s.kind }
 
 // String says which store it is, without passwords.
 func (s *Store) String() string { return s.where }
 
 // Migrate makes the tables, or brings them up to date. It may run in many processes at
-// once.
+// once. A store without tables has nothing to migrate.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s.where, err)
@@ -79,7 +109,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Schema is the SQL that Migrate runs on an empty database.
+// Schema is the SQL that Migrate runs on an empty database; empty for a store without
+// tables.
 func (s *Store) Schema() (string, error) { return s.schema() }
 
 // Close closes the handle.
@@ -95,7 +126,7 @@ func Env(opts *Options) (*Store, error) {
 }
 
 // URL opens the store that a URL names, with nil for the default options. It does no
-// I/O but to look whether a SQLite file is there.
+// I/O but to look whether a SQLite file is there, and to read the files of certificates.
 func URL(raw string, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -104,21 +135,29 @@ func URL(raw string, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case scheme == "sqlite":
+	switch scheme {
+	case "sqlite":
 		return openSQLite(rest, opts)
-	case slices.Contains(planned(), scheme):
+	case redisScheme, redissScheme, sentinelScheme, clusterScheme:
+		return openRedis(scheme, rest, opts)
+	}
+	if slices.Contains(planned(), scheme) {
 		return nil, invalidf("this version does not know %s: stores yet; it knows %s", scheme, known)
 	}
-	return nil, invalidf("%q is no scheme of a store%s; this version knows %s", scheme, suggestion(scheme, []string{"sqlite"}), known)
+	return nil, invalidf("%q is no scheme of a store%s; this version knows %s", scheme, suggestion(scheme, schemes()), known)
 }
 
 // known names the URLs of this version.
-const known = "sqlite:PATH"
+const known = "sqlite:PATH, redis://HOST, rediss://HOST, redis+sentinel://HOST,HOST/MASTER and redis+cluster://HOST,HOST"
+
+// schemes are those of this version.
+func schemes() []string {
+	return []string{"sqlite", redisScheme, redissScheme, sentinelScheme, clusterScheme}
+}
 
 // planned are the schemes that other versions know.
 func planned() []string {
-	return []string{"redis", "rediss", "redis+sentinel", "redis+cluster", "postgres", "postgresql", "mysql", "etcd"}
+	return []string{"postgres", "postgresql", "mysql", "mariadb", "etcd"}
 }
 
 // split parts a URL at its scheme. What cannot be a scheme is not repeated.

@@ -31,13 +31,13 @@ const (
 // openSQLite opens what stands behind "sqlite:".
 func openSQLite(rest string, opts *Options) (*Store, error) {
 	raw, query, _ := strings.Cut(rest, "?")
-	params, err := parseParameters(query, "prefix", "synchronous")
+	params, err := parseParameters(query, nil, "prefix", "synchronous")
 	if err != nil {
 		return nil, err
 	}
-	synchronous, err := params.oneOf("synchronous", "normal", "full")
-	if err != nil {
-		return nil, err
+	synchronous := params.oneOf("synchronous", "normal", "full")
+	if params.err != nil {
+		return nil, params.err
 	}
 	path, err := sqlitePath(raw)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // app is what all commands share: where they print, what they are told, and the
@@ -14,6 +15,9 @@ type app struct {
 	json  bool
 	quiet bool
 	store storeFlags
+	where string // the store in use, without passwords
+
+	telling sync.Mutex // a line on stderr is not cut by another: stores warn when they like
 }
 
 // environment is what the process was started with.

@@ -36,8 +36,9 @@ type failure struct {
 	kind string // one word for programs
 	err  error
 
-	held *conflict // details of kind "held"
-	note bool      // it ends nothing
+	held  *conflict // details of kind "held"
+	store string    // that is the matter
+	note  bool      // it ends nothing
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -80,17 +81,27 @@ func classify(err error) *failure {
 	return &failure{code: exitUsage, kind: "usage", err: err}
 }
 
-// fail tells an error and answers its exit code.
+// fail tells an error and answers its exit code. Where the store is the matter it is
+// named, since a time-out alone does not say of whom.
 func (a *app) fail(err error) int {
 	f := classify(err)
+	if f.code == exitUnavailable && a.where != "" {
+		f.store = a.where
+	}
 	a.tell(f)
 	return f.code
 }
 
 // tell writes one line to stderr, as text or as JSON.
 func (a *app) tell(f *failure) {
+	a.telling.Lock()
+	defer a.telling.Unlock()
 	if !a.json {
-		fmt.Fprintln(a.Err, "hasp:", message(f.err))
+		text := message(f.err)
+		if f.store != "" {
+			text += " (" + f.store + ")"
+		}
+		fmt.Fprintln(a.Err, "hasp:", text)
 		return
 	}
 	line := struct {
@@ -98,8 +109,9 @@ func (a *app) tell(f *failure) {
 		Code    int    `json:"code,omitempty"`
 		Note    string `json:"note,omitempty"`
 		Message string `json:"message"`
+		Store   string `json:"store,omitempty"`
 		*conflict
-	}{Error: f.kind, Code: f.code, Message: message(f.err), conflict: f.held}
+	}{Error: f.kind, Code: f.code, Message: message(f.err), Store: f.store, conflict: f.held}
 	if f.note {
 		line.Error, line.Note = "", f.kind
 	}

@@ -3,8 +3,9 @@ module github.com/hasp-dev/hasp/cmd/hasp
 go 1.25.0
 
 require (
-	github.com/hasp-dev/hasp v0.0.0-00010101000000-000000000000
+	github.com/hasp-dev/hasp v0.0.0
 	github.com/hasp-dev/hasp/open v0.0.0-00010101000000-000000000000
+	github.com/redis/go-redis/v9 v9.14.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	golang.org/x/sys v0.47.0
@@ -12,8 +13,11 @@ require (
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/hasp-dev/hasp/backend/redislease v0.0.0-00010101000000-000000000000 // indirect
 	github.com/hasp-dev/hasp/backend/sqlitelease v0.0.0-00010101000000-000000000000 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
@@ -26,6 +30,7 @@ require (
 
 replace (
 	github.com/hasp-dev/hasp => ../..
+	github.com/hasp-dev/hasp/backend/redislease => ../../backend/redislease
 	github.com/hasp-dev/hasp/backend/sqlitelease => ../../backend/sqlitelease
 	github.com/hasp-dev/hasp/open => ../../open
 )

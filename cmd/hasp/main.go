@@ -9,7 +9,9 @@
 //
 // Of run: the command's own; 128 + n if it died of signal n; 126 and 127 if it cannot
 // be run or is not there. Of all: 64 wrong usage, 69 the store is unreachable or
-// refuses, 70 the lease was lost, 74 the output cannot be written, 75 not acquired (run) and 1 not held (release).
+// refuses, 70 the lease was lost, 74 the output cannot be written, 75 not acquired (run)
+// and 1 not held (release). Of run 137 also says that the guard between it and the
+// command was killed.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite" // the SQLite driver of this program
 
 	"github.com/hasp-dev/hasp/cmd/hasp/internal/guard"
@@ -27,8 +30,16 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == guard.Argument {
 		os.Exit(guard.Serve(os.Args[2:]))
 	}
+	redis.SetLogger(silence{})
 	os.Exit(Main(context.Background(), os.Args[1:], os.Environ(), Streams{os.Stdout, os.Stderr}))
 }
+
+// silence is what becomes of what the Redis client logs, such as each look at Sentinel:
+// what matters comes back as an error.
+type silence struct{}
+
+// Printf implements the logger of go-redis.
+func (silence) Printf(context.Context, string, ...any) {}
 
 // Streams are where the command prints. What run starts has the process's own.
 type Streams struct {

@@ -55,7 +55,8 @@ and killed a second later.
 
 The exit code is CMD's own, or 128 + n if it died of signal n; 126 if it cannot be run,
 127 if it is not there; 70 if the lease was lost, 75 if the keys were not acquired, 69
-if the store is unreachable or refuses, 64 if the arguments are wrong.`,
+if the store is unreachable or refuses, 64 if the arguments are wrong. It is 137, too, if
+the guard, a process between hasp and CMD, was killed, and CMD with it.`,
 		Example: `  hasp run nightly -- ./backup.sh
   hasp run nightly -n -- ./backup.sh               # held already: exit 75 at once
   hasp run nightly --wait 30s --ttl 1m -- ./backup.sh

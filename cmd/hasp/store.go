@@ -30,7 +30,7 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) register(flags *pflag.FlagSet) {
-	flags.Var(filled{&f.url}, "url", "the store, such as sqlite:/var/lib/app/locks.db (default $"+envURL+")")
+	flags.Var(filled{&f.url}, "url", "the store, such as sqlite:/var/lib/app/locks.db or redis://cache:6379 (default $"+envURL+")")
 	flags.Var(filled{&f.urlFile}, "url-file", "a file with the URL of the store in it")
 	flags.BoolVar(&f.local, "local", false, "take the local file of this user, whatever "+envURL+" says")
 }
@@ -137,6 +137,7 @@ func (a *app) connect(ctx context.Context, opts *hasp.Options) (*opened, error) 
 	if err != nil {
 		return nil, err
 	}
+	a.where = store.String()
 	client, err := hasp.New(store.Driver(), opts)
 	if err != nil {
 		_ = store.Close()
@@ -147,7 +148,7 @@ func (a *app) connect(ctx context.Context, opts *hasp.Options) (*opened, error) 
 
 func (a *app) openStore(ctx context.Context, c choice) (*open.Store, error) {
 	if c.local == "" {
-		return open.URL(c.url, nil)
+		return open.URL(c.url, &open.Options{Warn: a.caution()})
 	}
 	if !a.quiet {
 		a.warn("local", fmt.Errorf("the locks are in %s, so they exclude on this machine only", c.local))
@@ -167,6 +168,14 @@ func (a *app) openStore(ctx context.Context, c choice) (*open.Store, error) {
 		}
 	}
 	return store, nil
+}
+
+// caution tells what a store warns of, unless nobody wants to know.
+func (a *app) caution() func(error) {
+	if a.quiet {
+		return nil
+	}
+	return func(err error) { a.warn("store", err) }
 }
 
 // refused says that the file system refuses.
