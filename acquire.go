@@ -125,7 +125,7 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 	j.Try, j.MaxLine = w.opts.Wait == NoWait && j.Resume == nil, w.opts.MaxLine
 	limit := a.limit()
 	b := &budget{parent: ctx, until: c.e.clk.local(a.now).Add(min(callLimit, limit))}
-	err := a.e.persistFrom(b, a.e.closing, limit, func(b *budget) error { return a.join(b, j) })
+	err := a.e.persistFrom(b, a.e.closing, limit, func(b *budget) error { return a.join(b, j) }) //nolint:contextcheck // b inherits from ctx
 	if err == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (a *acquisition) join(b *budget, j driver.Join) error {
 	}
 	a.tick()
 	if err != nil {
-		return nil //nolint:nilerr // it was cut short, since how the claim stands is known
+		return nil // it was cut short, since how the claim stands is known
 	}
 	c.joins--
 	c.plan(call, standing, a.now)

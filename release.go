@@ -108,7 +108,7 @@ func (l *Lease) beginRelease() (r release, err error) {
 func (l *Lease) sendRelease(ctx context.Context, r release) error {
 	c, sentBefore, was := l.claim, r.step == leaveAgain, false
 	b := &budget{parent: ctx, until: c.e.clk.local(r.began).Add(callLimit)}
-	err := c.e.persistFrom(b, c.e.life.Done(), answerLimit, func(b *budget) error {
+	err := c.e.persistFrom(b, c.e.life.Done(), answerLimit, func(b *budget) error { //nolint:contextcheck // b inherits from ctx
 		answer, err := c.e.drv.Leave(b, r.leave)
 		if err != nil {
 			sentBefore = sentBefore || !definite(err)
