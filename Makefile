@@ -36,7 +36,7 @@ test/unit: ## The tests of every module
 
 .PHONY: test/race
 # Not integration: what it judges are times between processes, which mean little there.
-test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration$$')
+test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration')
 test/race: ## The same under the race detector, with fewer schedules, without integration
 	@[ -n "$(RACE)" ] || echo "no cgo or no C compiler ($$(go env CC)): running without -race"
 	$(call each,go test $(RACE) -short ./...)
@@ -44,6 +44,10 @@ test/race: ## The same under the race detector, with fewer schedules, without in
 .PHONY: bench
 bench: ## Benchmarks of every module
 	$(call each,go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...)
+
+.PHONY: bench/peers
+bench/peers: needs ## hasp beside other libraries (some minutes, a quiet machine, two cores): docs/benchmarks.md
+	cd integration/bench && GOWORK=off go run . -out ../../docs/benchmarks.md
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (30s)

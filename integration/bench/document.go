@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+const head = `# Benchmarks
+
+Made by ` + "`make bench/peers`" + `, which starts the servers and clients it needs and takes some minutes. All
+sides of a comparison are measured in one run, in rounds in which each has its turn; figures are medians of the
+rounds, and a ratio is the median of the rounds' ratios. Servers run on one core and clients on another, so
+compare ratios: your machine has other absolute times, and more cores.
+
+"Raw" is a lock by hand on the same go-redis client: ` + "`SET NX PX`" + `, and a script that compares and deletes.
+
+`
+
+// document writes the page.
+func document(ctx context.Context, p plan, parts []part) (string, error) {
+	about, err := machine(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	var text, notes strings.Builder
+	text.WriteString(head + about + "\n")
+	known, noted := reasons(), 0
+	for _, part := range parts {
+		fmt.Fprintf(&text, "## %s\n\n| what | measured | ratio | goal | |\n|---|---|---|---|---|\n", part.title)
+		for _, r := range part.rows {
+			verdict := string(r.verdict)
+			if r.verdict == missed {
+				noted++
+				verdict += fmt.Sprintf(" (%d)", noted)
+				reason := known[r.id]
+				if reason == "" {
+					reason = "No reason is known yet."
+				}
+				fmt.Fprintf(&notes, "%d. %s: %s\n", noted, r.what, reason)
+			}
+			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s |\n", r.what, r.measured, r.ratio, r.goal, verdict)
+		}
+		text.WriteString("\n")
+	}
+	if noted > 0 {
+		fmt.Fprintf(&text, "## Missed, and why\n\n%s\n", notes.String())
+	}
+	text.WriteString(configurations)
+	return text.String(), nil
+}
+
+const configurations = `## How each side is configured
+
+- hasp: nothing but defaults.
+- raw, bsm/redislock, redsync: a go-redis client with nothing but defaults, on one server. Where they wait,
+  bsm/redislock tries every 10 ms, more often than its examples do.
+- raw, AutoPipeline: the same lock by hand through go-redis' pipelining of concurrent callers, with its defaults;
+  go-redis calls it experimental.
+- rueidislock: ` + "`KeyMajority: 1` and `NoLoopTracking: true`" + `, as its README recommends for one server.
+- All locks live for 10 s. Of the libraries, hasp and rueidislock renew while a lock is held; raw, bsm/redislock and
+  redsync leave that to their caller. Only hasp gives a fencing token, and serves in order.
+`
+
+// machine says on what the figures were taken.
+func machine(ctx context.Context, p plan) (string, error) {
+	cpu, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "", err
+	}
+	model := "of an unknown kind"
+	if m := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(cpu); m != nil {
+		model = string(m[1])
+	}
+	count := strings.Count(string(cpu), "\nprocessor") + 1
+	var redis string
+	err = p.withRedis(func(s *redisServer) error {
+		redis, err = s.Info(ctx, "server", "redis_version")
+		return err
+	})
+	with := []string{runtime.Version(), "Redis " + redis}
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		for _, lib := range []string{"go-redis/v9", "bsm/redislock", "redsync/v4", "redis/rueidis"} {
+			if strings.HasSuffix(m.Path, lib) {
+				with = append(with, m.Path+" "+m.Version)
+			}
+		}
+	}
+	return fmt.Sprintf("Measured on %d cores (%s) with %s.\n", count, model, strings.Join(with, ", ")), err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/hasp-dev/hasp"
+	"github.com/hasp-dev/hasp/backend/redislease"
+)
+
+// locker is one client of one library.
+type locker interface {
+	// lock waits for a lock and answers what releases it. After the context's end it may
+	// answer any error.
+	lock(ctx context.Context, key string) (unlock func() error, err error)
+	close() error
+}
+
+// library is one of those that are compared.
+type library struct {
+	name  string
+	open  func(addr string) (locker, error)
+	sends []string // the commands of a lock and a release, as clients send them
+}
+
+const ttl = 10 * time.Second
+
+// Names of the libraries.
+const (
+	nameHasp        = "hasp"
+	nameRaw         = "raw"
+	namePipelined   = "raw, AutoPipeline"
+	nameBsm         = "bsm/redislock"
+	nameRedsync     = "redsync"
+	nameRueidislock = "rueidislock"
+)
+
+// libraries are all of them, each with the configuration its documentation recommends
+// for one server.
+func libraries() []library {
+	return []library{
+		{nameHasp, openHasp, []string{"evalsha", "eval"}},
+		{nameRaw, openRaw, []string{"set", "evalsha"}},
+		{namePipelined, openPipelined, []string{"set", "evalsha"}},
+		{nameBsm, openBsm, []string{"evalsha"}},
+		{nameRedsync, openRedsync, []string{"set", "evalsha"}},
+		{nameRueidislock, openRueidislock, []string{"evalsha"}},
+	}
+}
+
+func named(name string) (library, error) {
+	for _, l := range libraries() {
+		if l.name == name {
+			return l, nil
+		}
+	}
+	return library{}, fmt.Errorf("there is no library %q", name)
+}
+
+func connect(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
+
+// ours is hasp with nothing but defaults.
+type ours struct {
+	client *hasp.Client
+	rdb    *redis.Client
+}
+
+func openHasp(addr string) (locker, error) {
+	rdb := connect(addr)
+	client, err := hasp.New(redislease.New(rdb, nil), nil)
+	if err != nil {
+		return nil, err
+	}
+	return &ours{client, rdb}, nil
+}
+
+func (o *ours) lock(ctx context.Context, key string) (func() error, error) {
+	lease, err := o.client.Mutex(key).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return lease.Release(ctx) }, nil
+}
+
+func (o *ours) close() error {
+	ctx, stop := context.WithTimeout(context.Background(), ttl)
+	defer stop()
+	return errors.Join(o.client.Close(ctx), o.rdb.Close())
+}
+
+// raw is a lock by hand: SET NX PX, and a script that compares and deletes.
+type raw struct {
+	rdb    *redis.Client
+	sender redis.Cmdable
+	unlock *redis.Script
+}
+
+const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+
+func openRaw(addr string) (locker, error) {
+	rdb := connect(addr)
+	return &raw{rdb, rdb, redis.NewScript(compareAndDelete)}, nil
+}
+
+// openPipelined is the same by hand through go-redis' pipelining of concurrent callers.
+func openPipelined(addr string) (locker, error) {
+	rdb := connect(addr)
+	pipeline, err := rdb.AutoPipeline()
+	if err != nil {
+		return nil, err
+	}
+	return &raw{rdb, pipeline, redis.NewScript(compareAndDelete)}, nil
+}
+
+func (r *raw) lock(ctx context.Context, key string) (func() error, error) {
+	value := random()
+	ok, err := r.sender.SetNX(ctx, key, value, ttl).Result()
+	if err == nil && !ok {
+		err = fmt.Errorf("%q is held", key)
+	}
+	return func() error { return r.unlock.Run(ctx, r.sender, []string{key}, value).Err() }, err
+}
+
+func (r *raw) close() error { return r.rdb.Close() }
+
+// random is what locks by hand use as proof of ownership.
+func random() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// bsm retries every 10 ms, more often than any of its examples.
+type bsm struct {
+	rdb    *redis.Client
+	client *redislock.Client
+}
+
+func openBsm(addr string) (locker, error) {
+	rdb := connect(addr)
+	return &bsm{rdb, redislock.New(rdb)}, nil
+}
+
+func (b *bsm) lock(ctx context.Context, key string) (func() error, error) {
+	lock, err := b.client.Obtain(ctx, key, ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(10 * time.Millisecond)})
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return lock.Release(ctx) }, nil
+}
+
+func (b *bsm) close() error { return b.rdb.Close() }
+
+// redsyncLock is redsync over one pool; it retries as often as is needed, with its own delays.
+type redsyncLock struct {
+	rdb *redis.Client
+	rs  *redsync.Redsync
+}
+
+func openRedsync(addr string) (locker, error) {
+	rdb := connect(addr)
+	return &redsyncLock{rdb, redsync.New(goredis.NewPool(rdb))}, nil
+}
+
+func (s *redsyncLock) lock(ctx context.Context, key string) (func() error, error) {
+	mutex := s.rs.NewMutex(key, redsync.WithExpiry(ttl), redsync.WithTries(math.MaxInt))
+	if err := mutex.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := mutex.UnlockContext(ctx)
+		return err
+	}, nil
+}
+
+func (s *redsyncLock) close() error { return s.rdb.Close() }
+
+// rueidisLock is as its README has it for one server of Redis 7. TryNextAfter is longer
+// than by default, since there is no other key to try next: with NoLoopTracking, an attempt
+// that takes longer on a busy machine leaves its caller waiting for ever.
+type rueidisLock struct{ locker rueidislock.Locker }
+
+func openRueidislock(addr string) (locker, error) {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
+		KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
+	})
+	return &rueidisLock{l}, err
+}
+
+func (r *rueidisLock) lock(ctx context.Context, key string) (func() error, error) {
+	_, cancel, err := r.locker.WithContext(ctx, key)
+	return func() error {
+		cancel()
+		return nil
+	}, err
+}
+
+func (r *rueidisLock) close() error {
+	r.locker.Close()
+	return nil
+}
