@@ -1,0 +1,33 @@
+package mysqllease
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// literal writes a value into the text of a statement. Numbers are digits and everything
+// else is X'…', so no value can end the literal it is in, whatever the connection's
+// character set and sql_mode are.
+func literal(v any) string {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case int:
+		return strconv.Itoa(v)
+	case uint8:
+		return strconv.Itoa(int(v))
+	case string:
+		return "X'" + hex.EncodeToString([]byte(v)) + "'"
+	case []byte:
+		return "X'" + hex.EncodeToString(v) + "'"
+	case [][]byte:
+		list := make([]string, len(v))
+		for i, b := range v {
+			list[i] = literal(b)
+		}
+		return strings.Join(list, ", ")
+	}
+	panic(fmt.Sprintf("mysqllease: no literal for a %T", v)) // the engine's own statements have no other
+}

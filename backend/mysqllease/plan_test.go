@@ -1,0 +1,81 @@
+package mysqllease_test
+
+import (
+	"database/sql"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hasp-dev/hasp/backend/mysqllease"
+)
+
+// Small tables tempt the server into walking over all of them. A statement that locks would
+// wait for the rows of other lines then, so each of those must look rows up.
+func TestEveryStatementThatLocksLooksUpItsRows(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	db, d := s.open(t, name), newDriver(t, s, name)
+	for _, key := range []string{"a", "b", "c"} {
+		joined(t, d, mutex("client", key))
+	}
+	names := strings.NewReplacer("{claims}", "hasp_claims", "{lines}", "hasp_lines", "{sessions}", "hasp_sessions", "{meta}", "hasp_meta")
+	parameter, limit := regexp.MustCompile(`\$\d+`), regexp.MustCompile(`LIMIT \$\d+`)
+	locking := 0
+	for _, part := range strings.Split(mysqllease.Statements(), "-- name: ")[1:] {
+		name, text, _ := strings.Cut(part, "\n")
+		text, _, _ = strings.Cut(text, ";")
+		if strings.HasPrefix(text, "INSERT") {
+			continue
+		}
+		locks := strings.HasPrefix(text, "UPDATE") || strings.HasPrefix(text, "DELETE") || strings.Contains(text, "FOR UPDATE")
+		if !locks {
+			continue
+		}
+		locking++
+		text = strings.ReplaceAll(names.Replace(text), "IN ($1)", "IN (X'61', X'62')")
+		text = limit.ReplaceAllString(text, "LIMIT 9")
+		for _, step := range plan(t, db, "EXPLAIN "+parameter.ReplaceAllString(text, "X'61'")) {
+			if step["type"] == "ALL" || step["type"] == "index" {
+				t.Errorf("%s walks over %s: %v", name, step["table"], step)
+			}
+		}
+	}
+	if locking < 12 {
+		t.Errorf("only %d statements seen", locking)
+	}
+}
+
+// plan is how the server would run a statement, step by step.
+func plan(t *testing.T, db *sql.DB, text string) []map[string]string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []map[string]string
+	for rows.Next() {
+		values := make([]sql.NullString, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		step := make(map[string]string)
+		for i, c := range columns {
+			step[c] = values[i].String
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

@@ -1,0 +1,221 @@
+package mysqllease_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/hasp-dev/hasp/backend/mysqllease"
+)
+
+// server is a MariaDB of this test's own.
+type server struct {
+	addr string
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+}
+
+// startServer starts a mariadbd on a free port of the loopback, in a folder of its own.
+func startServer(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	s := &server{dir: tb.TempDir(), args: args}
+	data := filepath.Join(s.dir, "data")
+	install := exec.CommandContext(tb.Context(), program(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data,
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--user="+user())
+	if text, err := install.CombinedOutput(); err != nil {
+		tb.Fatalf("mariadb-install-db: %v\n%s", err, text)
+	}
+	tb.Cleanup(s.stop)
+	for range 5 {
+		s.addr = freeAddr(tb)
+		if s.start(tb) {
+			return s
+		}
+	}
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	tb.Fatalf("mariadbd does not start:\n%s", text)
+	return nil
+}
+
+func program(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		tb.Fatalf("%s is missing; install it (Debian: apt-get install mariadb-server)", name)
+	}
+	return path
+}
+
+// user is who the server runs as: it refuses to run as root unless told so.
+func user() string {
+	if os.Getuid() == 0 {
+		return "root"
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
+// start starts the server, for the first time or once more, and waits until it answers.
+func (s *server) start(tb testing.TB) bool {
+	tb.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer log.Close()
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.cmd = exec.Command(program(tb, "mariadbd"), append([]string{
+		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--bind-address=127.0.0.1", "--port=" + port,
+		"--socket=" + filepath.Join(s.dir, "sock"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--skip-log-bin",
+		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-buffer-pool-size=64M", "--max-connections=1000",
+	}, s.args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	db := s.open(tb, "")
+	defer db.Close()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var pid string
+		err := db.QueryRow("SELECT @@pid_file").Scan(&pid)
+		if err != nil {
+			continue
+		}
+		return pid == filepath.Join(s.dir, "pid") // else somebody else took the port
+	}
+	s.stop()
+	return false
+}
+
+func (s *server) stop() {
+	if s.cmd != nil && s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+}
+
+func freeAddr(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// open opens a handle on one of the server's databases, closed with the test.
+func (s *server) open(tb testing.TB, database string, set ...func(*mysql.Config)) *sql.DB {
+	tb.Helper()
+	db := s.handle(tb, database, set...)
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func (s *server) handle(tb testing.TB, database string, set ...func(*mysql.Config)) *sql.DB {
+	tb.Helper()
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", s.addr, database
+	c.Logger = &mysql.NopLogger{}
+	for _, f := range set {
+		f(c)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return sql.OpenDB(connector)
+}
+
+// database makes a database of a test's own with hasp's tables and answers its name.
+func (s *server) database(tb testing.TB) string {
+	tb.Helper()
+	name, err := s.newDatabase()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := mysqllease.Migrate(tb.Context(), s.open(tb, name), nil); err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}
+
+var databases atomic.Int64
+
+func (s *server) newDatabase() (string, error) {
+	name := fmt.Sprintf("test_%d", databases.Add(1))
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr = "root", "tcp", s.addr
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return "", err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	_, err = db.ExecContext(context.Background(), "CREATE DATABASE "+name+" DEFAULT CHARACTER SET utf8mb4")
+	return name, err
+}
+
+// pause stops the server's process, so that it takes what is sent and answers nothing.
+func (s *server) pause() (resume func(), err error) {
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	return func() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }, nil
+}
+
+// shared is one server for tests that do nothing to it as a whole. The first test that
+// asks starts it; TestMain stops it.
+var shared struct {
+	once   sync.Once
+	server *server
+	stops  []func()
+}
+
+// detached lets a server outlive the test that started it.
+type detached struct{ testing.TB }
+
+func (d detached) Cleanup(f func()) { shared.stops = append(shared.stops, f) }
+func (d detached) TempDir() string {
+	dir, err := os.MkdirTemp("", "mysqllease")
+	if err != nil {
+		d.Fatal(err)
+	}
+	shared.stops = append(shared.stops, func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func sharedServer(tb testing.TB) *server {
+	tb.Helper()
+	shared.once.Do(func() { shared.server = startServer(detached{tb}) })
+	if shared.server == nil {
+		tb.Fatal("the shared server did not start")
+	}
+	return shared.server
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for i := len(shared.stops) - 1; i >= 0; i-- {
+		shared.stops[i]()
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,184 @@
+-- The statements of the engine on MySQL and MariaDB.
+-- Arguments: $1, $2 … as described with each; the engine writes them into the text, numbers
+-- as they are and everything else as X'…', so nothing is prepared on the server. Result:
+-- rows as described with each; "a claim" is the sixteen columns from key to name.
+-- Atomicity: the engine runs the statements of a step in one READ COMMITTED transaction.
+-- It locks the lines of its keys first, so a step sees and changes their claims as if it
+-- were alone. What does not lie in those lines is only locked where nobody else has it.
+-- An index is forced wherever a walk over the table would wait for other lines.
+
+-- Locks the lines with keys $1, a list, in order. Lines that are not there are left out.
+-- name: lock
+SELECT `key` FROM {lines} FORCE INDEX (PRIMARY) WHERE `key` IN ($1) ORDER BY `key` FOR UPDATE;
+
+-- The same, without waiting: leaves out what another has locked.
+-- name: lock_free
+SELECT `key` FROM {lines} FORCE INDEX (PRIMARY) WHERE `key` IN ($1) ORDER BY `key` FOR UPDATE SKIP LOCKED;
+
+-- Makes the line $1, in a transaction of its own.
+-- name: make_line
+INSERT IGNORE INTO {lines} (`key`, last, waited, sweep_at)
+VALUES ($1, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000);
+
+-- One look at a line that counts nothing. $1 key, $2 inbox, $3 ID. The clock; the oldest
+-- client; the session's safety; last; sweep_at; the front's expiry, and whether it waits;
+-- the earliest expiry of all; the first number that waits; whether the ID is known.
+-- name: glance
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+  (SELECT value FROM {meta} WHERE name = 'oldest_client'),
+  (SELECT expires_at FROM {sessions} WHERE inbox = $2 AND session = 0),
+  (SELECT NULLIF(last, 0) FROM {lines} WHERE `key` = $1),
+  (SELECT sweep_at FROM {lines} WHERE `key` = $1),
+  (SELECT expires_at FROM {claims} WHERE `key` = $1 ORDER BY waiting, number LIMIT 1),
+  (SELECT waiting FROM {claims} WHERE `key` = $1 ORDER BY waiting, number LIMIT 1),
+  (SELECT MIN(expires_at) FROM {claims} WHERE `key` = $1),
+  (SELECT number FROM {claims} WHERE `key` = $1 AND waiting = 1 ORDER BY number LIMIT 1),
+  EXISTS (SELECT 1 FROM {claims} WHERE id = $3);
+
+-- The clock.
+-- name: clock
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- What the holders of $1 come to: how many; sum and least of their weights; least
+-- capacity; first and last expiry.
+-- name: held
+SELECT COUNT(*), COALESCE(SUM(weight), 0), COALESCE(MIN(weight), 0), COALESCE(MIN(capacity), 0),
+  COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
+FROM {claims} WHERE `key` = $1 AND waiting = 0;
+
+-- How many wait in $1 with numbers above $2 and below $3.
+-- name: ahead
+SELECT COUNT(*) FROM {claims} WHERE `key` = $1 AND waiting = 1 AND number > $2 AND number < $3;
+
+-- What the first $3 that wait in $1 with numbers below $2 come to: as held, without a sum.
+-- name: near
+SELECT COUNT(*), 0, COALESCE(MIN(weight), 0), COALESCE(MIN(capacity), 0),
+  COALESCE(MIN(expires_at), 0), COALESCE(MAX(expires_at), 0)
+FROM (SELECT weight, capacity, expires_at FROM {claims}
+  WHERE `key` = $1 AND waiting = 1 AND number < $2 ORDER BY number LIMIT $3) AS few;
+
+-- Whether somebody waits in $1 behind number $2.
+-- name: behind
+SELECT EXISTS (SELECT 1 FROM {claims} WHERE `key` = $1 AND waiting = 1 AND number > $2);
+
+-- How many wait in $1, counted to $2.
+-- name: crowd
+SELECT COUNT(*) FROM (SELECT 1 FROM {claims} WHERE `key` = $1 AND waiting = 1 LIMIT $2) AS few;
+
+-- How many wait in $1 and live at $2.
+-- name: waiting
+SELECT COUNT(*) FROM {claims} WHERE `key` = $1 AND waiting = 1 AND expires_at > $2;
+
+-- The claim with ID $1, in all its lines.
+-- name: find
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} WHERE id = $1 ORDER BY `key`;
+
+-- The same, locked: leaves out the rows that another has locked.
+-- name: find_free
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} FORCE INDEX (by_id) WHERE id = $1 ORDER BY `key` FOR UPDATE SKIP LOCKED;
+
+-- The claim in $1 with number $2.
+-- name: number
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} WHERE `key` = $1 AND waiting IN (0, 1) AND number = $2;
+
+-- The first $2 claims of $1.
+-- name: head
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} WHERE `key` = $1 ORDER BY waiting, number LIMIT $2;
+
+-- The first $2 that wait in $1.
+-- name: front
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} WHERE `key` = $1 AND waiting = 1 ORDER BY number LIMIT $2;
+
+-- Those that hold $1 and live at $2.
+-- name: holders
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} WHERE `key` = $1 AND waiting = 0 AND expires_at > $2 ORDER BY number;
+
+-- At most $3 claims of $1 that are dead at $2 and that nobody has locked; they are now.
+-- name: dead
+SELECT `key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name
+FROM {claims} FORCE INDEX (by_expiry) WHERE `key` = $1 AND expires_at <= $2 ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED;
+
+-- Puts a claim in: the sixteen columns.
+-- name: insert
+INSERT INTO {claims} (`key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
+
+-- Gives claim $1 the expiry $2 with grace $3, hold $4, own $5, fixed $6.
+-- name: extend
+UPDATE {claims} FORCE INDEX (by_id) SET expires_at = $2, grace = $3, hold = $4, own = $5, fixed = $6 WHERE id = $1;
+
+-- Makes claim $1 hold.
+-- name: stand
+UPDATE {claims} FORCE INDEX (by_id) SET waiting = 0 WHERE id = $1;
+
+-- Revokes claim $1.
+-- name: revoke
+UPDATE {claims} FORCE INDEX (by_id) SET revoked = 1 WHERE id = $1;
+
+-- Gives the place of claim $1 to ID $2: name $3, index $4, own $5, expiry $6, grace $7, hold $8.
+-- name: take_over
+UPDATE {claims} FORCE INDEX (by_id) SET id = $2, name = $3, local_index = $4, own = $5, expires_at = $6, grace = $7, hold = $8, fixed = 0
+WHERE id = $1;
+
+-- Takes claim $1 out of all its lines, or forgets a remembered ID.
+-- name: delete
+DELETE c FROM {claims} AS c FORCE INDEX (by_id) WHERE c.id = $1;
+
+-- Writes line $1: last $2, waited $3 (0: as it was).
+-- name: numbered
+UPDATE {lines} SET last = $2, waited = GREATEST(waited, $3) WHERE `key` = $1;
+
+-- Writes line $1: last $2, sweep_at $3, waited $4 (0: as it was).
+-- name: save_line
+UPDATE {lines} SET last = $2, sweep_at = $3, waited = GREATEST(waited, $4) WHERE `key` = $1;
+
+-- The keys of at most $2 lines that are due at $1.
+-- name: due
+SELECT `key` FROM {lines} WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2;
+
+-- Forgets line $1.
+-- name: drop_line
+DELETE FROM {lines} WHERE `key` = $1;
+
+-- Keys from $1 on, above $2 and below $3, at most $4.
+-- name: page
+SELECT `key` FROM {lines} WHERE `key` >= $1 AND `key` > $2 AND `key` < $3 ORDER BY `key` LIMIT $4;
+
+-- What a watcher of $1 compares: ID of the first holder; greatest number that holds;
+-- holders, counted to a hundred; last; waited.
+-- name: mark
+SELECT (SELECT id FROM {claims} WHERE `key` = $1 AND waiting = 0 ORDER BY number LIMIT 1),
+  COALESCE((SELECT number FROM {claims} WHERE `key` = $1 AND waiting = 0 ORDER BY number DESC LIMIT 1), 0),
+  (SELECT COUNT(*) FROM (SELECT 1 FROM {claims} WHERE `key` = $1 AND waiting = 0 LIMIT 100) AS few),
+  COALESCE((SELECT last FROM {lines} WHERE `key` = $1), 0),
+  COALESCE((SELECT waited FROM {lines} WHERE `key` = $1), 0);
+
+-- Writes the session of inbox $1: boot $2, file $3, safe until $4.
+-- name: open_session
+INSERT INTO {sessions} (inbox, session, boot, file, changed, expires_at) VALUES ($1, 0, $2, $3, 0, $4)
+ON DUPLICATE KEY UPDATE boot = $2, file = $3, expires_at = $4;
+
+-- Tells inbox $1 that something happened to one of its claims.
+-- name: change
+UPDATE {sessions} FORCE INDEX (PRIMARY) SET changed = changed + 1 WHERE inbox = $1;
+
+-- How often something happened to the claims of inbox $1.
+-- name: changed
+SELECT changed FROM {sessions} WHERE inbox = $1 AND session = 0;
+
+-- At most $2 sessions from inbox $1 on: inbox, boot, file, whether it may be swept.
+-- name: sessions
+SELECT inbox, boot, file,
+  expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM {sessions} WHERE inbox >= $1 ORDER BY inbox LIMIT $2;
+
+-- Removes the session of inbox $1 unless there is a claim with an ID from $2 to $3.
+-- name: drop_session
+DELETE s FROM {sessions} AS s FORCE INDEX (PRIMARY) WHERE s.inbox = $1
+AND NOT EXISTS (SELECT 1 FROM {claims} WHERE id >= $2 AND id <= $3);
