@@ -15,6 +15,7 @@ type ear struct {
 	idle atomic.Bool   // the poller rests until it is woken
 
 	pushed atomic.Bool // the store brings news by itself
+	gap    atomic.Bool // it has begun to, and what came before is to be looked for
 
 	mu      sync.Mutex
 	inbox   [6]byte             // guarded by mu
@@ -172,6 +173,7 @@ func (c *Client) Hear(brought bool) {
 		return
 	}
 	if brought {
+		c.ear.gap.Store(true)
 		c.ear.send(driver.Signal{Kind: driver.Missed})
 	}
 	c.ear.rouse()

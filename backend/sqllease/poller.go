@@ -58,7 +58,7 @@ func (p *poller) rest(ctx context.Context) bool {
 func (p *poller) next() time.Duration {
 	waiting, holding := p.known.count()
 	longest := time.Duration(0)
-	if p.ear.pushed.Load() {
+	if p.ear.pushed.Load() && !p.ear.gap.Load() {
 		waiting, holding = 0, 0
 	}
 	switch {
@@ -92,12 +92,14 @@ func (p *poller) poll(ctx context.Context) {
 			p.deliver(news)
 		}
 	}
-	if sight.Changed != p.seen && !p.ear.pushed.Load() {
+	if sight.Changed != p.seen && (!p.ear.pushed.Load() || p.ear.gap.Load()) {
 		p.pause = 0
-		if p.compare(ctx) {
-			p.seen = sight.Changed
+		if !p.compare(ctx) {
+			return
 		}
+		p.seen = sight.Changed
 	}
+	p.ear.gap.Store(false)
 	p.probe(ctx)
 }
 
