@@ -224,3 +224,36 @@ func TestAConnectionIsGivenBackAsItWas(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A batch of renewals goes on where one claim's row is locked: that one is answered as it
+// stands, or with an error of its own where it had to change.
+func TestALockedClaimDoesNotHoldUpABatchOfRenewals(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	db, d := s.open(t, name), newDriver(t, s, name)
+	kept, dropped, free := joined(t, d, mutex("holder", "kept")), joined(t, d, mutex("holder", "dropped")), joined(t, d, mutex("holder", "free"))
+	for _, c := range []driver.Claim{kept, dropped} {
+		end := holdRows(t, db, "SELECT 1 FROM hasp_claims WHERE `key` = ? AND waiting = 0 AND number = ? AND id = ? LOCK IN SHARE MODE", c.Keys[0], c.Number, c.ID[:])
+		defer end()
+	}
+	life := driver.Life{Hold: time.Minute, Wait: time.Minute, Own: true}
+	items := []driver.Renewal{
+		{Ref: kept.Ref, Mode: driver.Extend, Life: life},
+		{Ref: dropped.Ref, Mode: driver.Drop},
+		{Ref: free.Ref, Mode: driver.Extend, Life: life},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	answers, errs := make([]driver.Standing, len(items)), make([]error, len(items))
+	d.Renew(ctx, items, func(i int, s driver.Standing, err error) { answers[i], errs[i] = s, err })
+	if a := answers[0]; errs[0] != nil || a.State != driver.Holding || a.Life <= 0 || a.Life > 10*time.Second {
+		t.Errorf("a locked claim: %v with a life of %v, %v; want it as it stands", a.State, a.Life, errs[0])
+	}
+	if !errors.Is(errs[1], driver.ErrUnavailable) || !strings.Contains(errs[1].Error(), "locked") {
+		t.Errorf("a locked claim that leaves: %v, want ErrUnavailable that says why", errs[1])
+	}
+	if a := answers[2]; errs[2] != nil || a.State != driver.Holding || a.Life < 50*time.Second {
+		t.Errorf("another claim: %v with a life of %v, %v", a.State, a.Life, errs[2])
+	}
+}

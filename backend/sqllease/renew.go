@@ -3,6 +3,7 @@ package sqllease
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -34,13 +35,16 @@ func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, a
 		for n, i := range chunk {
 			some[n] = items[i]
 		}
-		standings, err := e.renew(ctx, some)
+		answers, err := e.renew(ctx, some)
 		for n, i := range chunk {
-			if err != nil {
+			switch {
+			case err != nil:
 				answer(i, driver.Standing{}, err)
-				continue
+			case answers[n].err != nil:
+				answer(i, driver.Standing{}, e.explain(answers[n].err, e.fault(answers[n].err)))
+			default:
+				answer(i, answers[n].value, nil)
 			}
-			answer(i, standings[n], nil)
 		}
 	}
 }
@@ -62,36 +66,47 @@ func (d *Driver) lookForDeadHolders(ctx context.Context, items []driver.Renewal,
 	}
 }
 
-func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]driver.Standing, error) {
+// renew does some items in one transaction. An item whose claim another transaction keeps
+// from being changed has an error of its own, and the others go on.
+func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]result[driver.Standing], error) {
 	var keys []string
 	for _, item := range items {
 		keys = append(keys, linesOf(driver.Leaving{
 			Ref: item.Ref, Unanswered: item.Mode == driver.Drop && item.Unanswered, Remember: item.Remember,
 		})...)
 	}
-	return transact(ctx, d, keys, func(t *tx) ([]driver.Standing, error) {
-		standings := make([]driver.Standing, len(items))
+	return transact(ctx, d, keys, func(t *tx) ([]result[driver.Standing], error) {
+		answers := make([]result[driver.Standing], len(items))
 		lines := make(map[string]ahead)
 		for i, item := range items {
 			s := newStep(t)
 			st, err := s.renew(item, lines)
-			if err != nil {
+			if err != nil && !errors.Is(err, errClaimLocked) {
 				return nil, err
+			}
+			if answers[i].err = err; err != nil {
+				clear(lines)
 			}
 			if err := s.finish(); err != nil {
 				return nil, err
 			}
-			standings[i] = st
-			t.after = append(t.after, func() {
-				if item.Mode == driver.Fix && st.State == driver.Holding {
-					d.Drop(item.ID)
-					return
-				}
-				d.Settle(item.Ref, st)
-			})
+			if err != nil {
+				continue
+			}
+			answers[i].value = st
+			t.after = append(t.after, func() { d.renewed(item, st) })
 		}
-		return standings, nil
+		return answers, nil
 	})
+}
+
+// renewed notes what has become of a claim.
+func (d *Driver) renewed(item driver.Renewal, st driver.Standing) {
+	if item.Mode == driver.Fix && st.State == driver.Holding {
+		d.Drop(item.ID)
+		return
+	}
+	d.Settle(item.Ref, st)
 }
 
 // renew is one item. counts carries who stands ahead from one item to the next.
@@ -147,7 +162,7 @@ func (s *step) extend(rows []claim, life driver.Life) (driver.Standing, error) {
 			return driver.Standing{}, err
 		}
 	}
-	if rows[0].waiting {
+	if rows[0].waiting && s.mine {
 		holds, err := s.standUp(rows)
 		if err != nil {
 			return driver.Standing{}, err
@@ -156,7 +171,7 @@ func (s *step) extend(rows []claim, life driver.Life) (driver.Standing, error) {
 			rows[i].waiting = !holds
 		}
 	}
-	if rows[0].fixed {
+	if rows[0].fixed || !s.mine { // another keeps it as it is, and alive
 		return s.standing(rows)
 	}
 	c := rows[0]
