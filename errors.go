@@ -16,7 +16,7 @@ var (
 	// ErrHeld: somebody else has it. It comes as a *HeldError.
 	ErrHeld = errors.New("held")
 	// ErrLost: I had it and no longer do. It comes as a *LostError.
-	ErrLost = errors.New("lease lost")
+	ErrLost = driver.ErrLost
 	// ErrNotHeld: it was never mine, or was given back: a used ticket, a token that is not there.
 	ErrNotHeld = errors.New("not held")
 	// ErrReleased: the lease was released, kept or detached by its owner.

@@ -58,6 +58,9 @@ func (l *Lease) Ref() driver.Ref {
 	return l.claim.ref()
 }
 
+// Driver is the driver the claim is in, for a guard in the store.
+func (l *Lease) Driver() driver.Driver { return l.claim.e.drv }
+
 // Err says why the lease is over: ErrReleased, ErrLost (as *LostError), or ErrClosed
 // while the client closes. It is nil while the lease is held, and is never nil
 // beyond the trust window (G2).

@@ -137,4 +137,6 @@ type Operator interface {
 type Proven interface {
 	// Ref names the stay that is the proof. It prints masked.
 	Ref() Ref
+	// Driver is the driver whose claim it is, by which the guard finds its tables.
+	Driver() Driver
 }

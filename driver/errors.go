@@ -13,6 +13,9 @@ var (
 	ErrRefused = errors.New("refused by the store")
 	// ErrInvalid: the call or an option cannot be right. Nothing was done.
 	ErrInvalid = errors.New("invalid")
+	// ErrLost: the claim is gone or was revoked. A step answers Gone; only a store's guard
+	// has an error for it.
+	ErrLost = errors.New("lease lost")
 	// ErrUnsupported: this store cannot do that. It matches errors.ErrUnsupported.
 	ErrUnsupported error = unsupportedError{}
 )

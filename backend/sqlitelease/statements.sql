@@ -191,3 +191,10 @@ FROM {claims} WHERE id >= $1 AND id <= $2 AND (waiting = 1 OR (fixed = 0 AND own
 -- name: drop_session
 DELETE FROM {sessions} WHERE inbox = $1
 AND NOT EXISTS (SELECT 1 FROM {claims} WHERE id >= $2 AND id <= $3);
+
+-- For a guard, in the user's transaction: the place of claim $3 with number $2 in $1, if it
+-- holds: its number, whether it holds, whether it was revoked. That it is an UPDATE gives
+-- the transaction the right to write, so that no step runs before it ends.
+-- name: guard
+UPDATE {claims} SET fixed = fixed WHERE key = $1 AND waiting = 0 AND number = $2 AND id = $3
+RETURNING number, 1, revoked;

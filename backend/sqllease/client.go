@@ -60,6 +60,10 @@ type Setup struct {
 	Inspect func(ctx context.Context) error
 	// Prepare runs before the first step, after Inspect. Nil: there is nothing to prepare.
 	Prepare func(ctx context.Context) error
+	// Guard is what a guard asks in the user's transaction. Each row of the answers is a place
+	// of the claim: its number, whether it holds, whether it was revoked; the row is locked
+	// so that nobody can delete it before that transaction ends. Nil: there is no guard.
+	Guard func(ref driver.Ref) []Query
 	// Intact runs before each try of a step. Nil: nothing can be wrong.
 	Intact func() error
 	// Push brings news of this client's claims until ctx ends, and says with
@@ -113,7 +117,7 @@ func NewClient(setup Setup, steps Steps) *Client {
 
 // Features says what the store can do.
 func (c *Client) Features() driver.Features {
-	return driver.Features{Err: c.setup.Err, Line: true, Shared: true, Tokens: true, MaxKeys: driver.MaxKeys, Step: time.Microsecond}
+	return driver.Features{Err: c.setup.Err, Line: true, Shared: true, Tokens: true, Guard: c.setup.Guard != nil, MaxKeys: driver.MaxKeys, Step: time.Microsecond}
 }
 
 // Check proves that the database is reachable, is set up as hasp needs it and takes

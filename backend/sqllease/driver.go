@@ -44,6 +44,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 		Inspect:    func(ctx context.Context) error { return dialect.Inspect(ctx, db, tables) },
 		Intact:     dialect.Intact,
 	}
+	if d.stmts.text[stGuard] != "" {
+		setup.Guard = d.guardQueries
+	}
 	if dialect.Literal == nil {
 		setup.Prepare = func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) }
 	}

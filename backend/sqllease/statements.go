@@ -47,6 +47,7 @@ const (
 	stSessions    = "sessions"
 	stNamed       = "named"
 	stOwned       = "owned"
+	stGuard       = "guard" // a dialect may leave it out
 	stDropSession = "drop_session"
 )
 
