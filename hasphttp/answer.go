@@ -70,6 +70,8 @@ func message(err error) string {
 	switch {
 	case errors.Is(err, hasp.ErrLost):
 		return "Lock lost"
+	case errors.Is(err, ErrNotLeading):
+		return "This server does not lead"
 	case errors.Is(err, ErrStopping), errors.Is(err, hasp.ErrClosed):
 		return "The server is shutting down"
 	}

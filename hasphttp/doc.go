@@ -20,6 +20,8 @@
 //	500  the options, the template or the route cannot be right; the handler never runs
 //	503  the store is unreachable or refuses, the server shuts down, or the lease was lost
 //
+// 503 is also what [Leader] answers where another process leads.
+//
 // [Options].OnError replaces all of this, and may call [Error] for what it does not
 // replace.
 //

@@ -137,6 +137,7 @@ func TestStatusIsNeverOneOfSuccess(t *testing.T) {
 		hasp.ErrClosed:                           http.StatusServiceUnavailable,
 		hasp.ErrLost:                             http.StatusServiceUnavailable,
 		hasp.ErrReleased:                         http.StatusServiceUnavailable,
+		hasphttp.ErrNotLeading:                   http.StatusServiceUnavailable,
 		hasphttp.ErrStopping:                     http.StatusServiceUnavailable,
 		errors.New("anything"):                   http.StatusServiceUnavailable,
 	} {
