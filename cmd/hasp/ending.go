@@ -22,6 +22,7 @@ type ending struct {
 	cutShort  bool               // the guard ended it, since nothing was heard in time
 	loss      error              // what the lease was lost by
 	guardDied bool               // the guard was killed
+	asked     bool               // hasp was told to end, and passed it on
 }
 
 // hear takes a report of the guard's.

@@ -22,7 +22,7 @@ one row for each holder, with its token, how long it has been in line, and the t
 left to its lease if it is not renewed.`,
 		Example: `  hasp ls
   hasp ls order: --json`,
-		Args:              takes(0, 1, "at most 1 prefix"),
+		Args:              takes(0, "at most 1 prefix"),
 		ValidArgsFunction: a.completeKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := ""

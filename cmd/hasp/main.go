@@ -7,11 +7,11 @@
 //
 // # Exit codes
 //
-// Of run: the command's own; 128 + n if it died of signal n; 126 and 127 if it cannot
-// be run or is not there. Of all: 64 wrong usage, 69 the store is unreachable or
-// refuses, 70 the lease was lost, 74 the output cannot be written, 75 not acquired (run)
-// and 1 not held (release). Of run 137 also says that the guard between it and the
-// command was killed.
+// Of run and elect: the command's own; 128 + n if it died of signal n; 126 and 127 if it
+// cannot be run or is not there; 137 also if the guard between hasp and the command was
+// killed. Of all: 64 wrong usage, 69 the store is unreachable or refuses, 70 the lease
+// was lost, 74 the output cannot be written, 75 not acquired (run), and 1 not held
+// (release) or nobody leads (leader).
 package main
 
 import (

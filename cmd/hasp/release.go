@@ -31,7 +31,7 @@ The exit code is 1 if nobody holds the key, or nobody with that token.`,
 		Example: `  hasp release nightly
   hasp release nightly --force
   hasp release gpu --token 111918464031552064`,
-		Args:              takes(1, 1, "one key"),
+		Args:              takes(1, "one key"),
 		ValidArgsFunction: a.completeKey,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.release(cmd.Context(), args[0], f) },
 	}

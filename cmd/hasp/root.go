@@ -33,14 +33,14 @@ are in a SQLite file of yours, which excludes on this machine only.`,
 	flags.BoolVar(&a.quiet, "quiet", false, "no notes: neither that the local file excludes on this machine only, nor what slows a store down")
 	a.store.register(flags)
 	root.MarkFlagsMutuallyExclusive("url", "url-file", "local")
-	root.AddCommand(newRun(a), newList(a), newShow(a), newRelease(a), newMigrate(a), newVersion(a))
+	root.AddCommand(newRun(a), newElect(a), newList(a), newShow(a), newLeader(a), newWatch(a), newRelease(a), newMigrate(a), newVersion(a))
 	return root
 }
 
-// takes refuses another number of arguments, saying which are wanted.
-func takes(low, high int, what string) cobra.PositionalArgs {
+// takes refuses more than one argument and fewer than low, saying what is wanted.
+func takes(low int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < low || len(args) > high {
+		if len(args) < low || len(args) > 1 {
 			return usagef("%s takes %s, not %d arguments; %s", cmd.CommandPath(), what, len(args), cmd.UseLine())
 		}
 		return nil

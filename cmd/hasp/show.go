@@ -19,7 +19,7 @@ func newShow(a *app) *cobra.Command {
 token is the one it will hold with. A key that nobody wants is shown as free.`,
 		Example: `  hasp show nightly
   hasp show nightly --json | jq -r '.holders[].name'`,
-		Args:              takes(1, 1, "one key"),
+		Args:              takes(1, "one key"),
 		ValidArgsFunction: a.completeKey,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
 	}

@@ -134,6 +134,7 @@ func (s *supervision) pass(sig syscall.Signal) {
 		s.proceed()
 		return
 	}
+	s.end.asked = s.end.asked || ends(sig)
 	s.guard.Signal(sig)
 }
 
