@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -133,5 +134,31 @@ func TestAClusterServesEverySlotAndFailsOver(t *testing.T) {
 	}
 	if v, err := target.Admin().Get(ctx, "moving").Result(); v != "v" || moved == 0 {
 		t.Errorf("the moved key is %q (%v), %d keys moved", v, err, moved)
+	}
+}
+
+func TestDatabaseServersListenUntilTheyAreClosed(t *testing.T) {
+	t.Parallel()
+	postgres, err := servers.StartPostgres("fsync=off")
+	p := started(t, postgres, err)
+	maria, err := servers.StartMariaDB("--innodb-flush-log-at-trx-commit=0")
+	m := started(t, maria, err)
+	for _, addr := range []string{p.Addr, m.Addr} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	for _, server := range []closer{p, m} {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, addr := range []string{p.Addr, m.Addr} {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			_ = conn.Close()
+			t.Errorf("somebody listens on %s after the server was closed", addr)
+		}
 	}
 }
