@@ -113,7 +113,7 @@ func TestARedisIsOpenedByPasswordByUserAndByDatabase(t *testing.T) {
 		return append(onPort(port), "--requirepass", "a/b?hunter2")
 	})
 	rdb := admin(t, withPassword(port))
-	if err := rdb.Do(t.Context(), "acl", "setuser", "locks", "on", ">hunter2@", "~hasp*", "&hasp:*", "+@all", "-@dangerous", "+info").Err(); err != nil {
+	if err := rdb.Do(t.Context(), "acl", "setuser", "locks", "on", ">hunter2@", "~hasp*", "resetchannels", "&hasp:*", "+@all", "-@dangerous", "+info").Err(); err != nil {
 		t.Fatal(err)
 	}
 	server := "127.0.0.1:" + strconv.Itoa(port)

@@ -284,3 +284,45 @@ func TestACounterBehindRedisLosesNothing(t *testing.T) {
 		t.Errorf("counted %s of %d", got, workers)
 	}
 }
+
+func TestTheRightsInTheDocumentationAreEnough(t *testing.T) {
+	t.Parallel()
+	p := newRedisPlace(t)
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(text), "```text\nACL SETUSER hasp ")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		t.Fatal("docs/operating.md has no ACL SETUSER")
+	}
+	words := []any{"acl", "setuser", "hasp"}
+	for word := range strings.FieldsSeq(strings.ReplaceAll(block, "PASSWORD", "hunter2")) {
+		words = append(words, word)
+	}
+	p.tell(words...)
+	p.url = "redis://hasp:hunter2@" + p.addr
+	holder := p.start("run", "k", "--", "sh", "-c", ": > held; sleep 60")
+	p.file("held")
+	waiter := p.start("run", "k", "--", "true")
+	p.waiting(1)
+	p.says(0, "", p.do("ls"))
+	p.says(0, "", p.do("run", "a", "b", "--", "true"))
+	p.says(0, "", p.do("run", "r", "--shared", "--", "true"))
+	p.says(0, "", p.do("release", "k"))
+	p.says(70, "revoked", p.end(holder))
+	if got := p.end(waiter); got.code != 0 || got.err != "" {
+		t.Errorf("the waiter: exit code %d, stderr %s", got.code, got.err)
+	}
+	denied, err := p.admin.Do(t.Context(), "acl", "log").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range denied {
+		entry, _ := d.(map[any]any)
+		if object := fmt.Sprint(entry["object"]); !strings.HasPrefix(object, "client") { // the client library names itself where it may
+			t.Errorf("denied: %v", entry)
+		}
+	}
+}
