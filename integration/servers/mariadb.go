@@ -100,7 +100,10 @@ func (m *MariaDB) command(name string, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := append([]string{"--no-defaults", "--datadir=" + filepath.Join(m.dir, "data"), "--user=" + me.Username}, args...)
+	all := append([]string{
+		"--no-defaults", "--datadir=" + filepath.Join(m.dir, "data"), "--user=" + me.Username,
+		"--tmpdir=" + m.dir, // a server deletes what others have in theirs
+	}, args...)
 	return exec.Command(path, all...), nil
 }
 
