@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ var errPortTaken = errors.New("the port was taken")
 
 // Start starts the server again after Kill or Stop, on the same port and folder.
 func (r *Redis) Start() error {
-	path, err := binary("redis-server", "redis-server")
+	path, err := redisBinary()
 	if err != nil {
 		return err
 	}
@@ -193,6 +194,12 @@ func await(what string, ask func(ctx context.Context) (bool, error)) error {
 		}
 		pause = min(2*pause, 50*time.Millisecond)
 	}
+}
+
+// redisBinary finds the server, which HASP_REDIS_SERVER may name: another version, or
+// Valkey.
+func redisBinary() (string, error) {
+	return binary(cmp.Or(os.Getenv("HASP_REDIS_SERVER"), "redis-server"), "redis-server")
 }
 
 // binary finds a program, or says which package has it.

@@ -64,7 +64,7 @@ func StartSentinels() (_ *Sentinels, err error) {
 }
 
 func (s *Sentinels) startOne() error {
-	path, err := binary("redis-server", "redis-server")
+	path, err := redisBinary()
 	if err != nil {
 		return err
 	}
