@@ -33,7 +33,7 @@ func startServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	s := &server{dir: tb.TempDir(), args: args}
 	data := filepath.Join(s.dir, "data")
-	install := exec.CommandContext(tb.Context(), program(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data,
+	install := exec.CommandContext(tb.Context(), program(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data, "--tmpdir="+s.dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--user="+user())
 	if text, err := install.CombinedOutput(); err != nil {
 		tb.Fatalf("mariadb-install-db: %v\n%s", err, text)
@@ -83,7 +83,7 @@ func (s *server) start(tb testing.TB) bool {
 		tb.Fatal(err)
 	}
 	s.cmd = exec.Command(program(tb, "mariadbd"), append([]string{
-		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--bind-address=127.0.0.1", "--port=" + port,
+		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1", "--port=" + port,
 		"--socket=" + filepath.Join(s.dir, "sock"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--skip-log-bin",
 		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-buffer-pool-size=64M", "--max-connections=1000",
 	}, s.args...)...)
