@@ -22,7 +22,7 @@ func TestEveryStatementThatLocksLooksUpItsRows(t *testing.T) {
 	names := strings.NewReplacer("{claims}", "hasp_claims", "{lines}", "hasp_lines", "{sessions}", "hasp_sessions", "{meta}", "hasp_meta")
 	parameter, limit := regexp.MustCompile(`\$\d+`), regexp.MustCompile(`LIMIT \$\d+`)
 	locking := 0
-	for _, part := range strings.Split(mysqllease.Statements(), "-- name: ")[1:] {
+	for _, part := range strings.Split(withParts(mysqllease.Statements()), "-- name: ")[1:] {
 		name, text, _ := strings.Cut(part, "\n")
 		text, _, _ = strings.Cut(text, ";")
 		if strings.HasPrefix(text, "INSERT") {
@@ -36,6 +36,9 @@ func TestEveryStatementThatLocksLooksUpItsRows(t *testing.T) {
 		text = strings.ReplaceAll(names.Replace(text), "IN ($1)", "IN (X'61', X'62')")
 		text = limit.ReplaceAllString(text, "LIMIT 9")
 		for _, step := range plan(t, db, "EXPLAIN "+parameter.ReplaceAllString(text, "X'61'")) {
+			if strings.HasPrefix(step["table"], "<") { // what was read before
+				continue
+			}
 			if step["type"] == "ALL" || step["type"] == "index" {
 				t.Errorf("%s walks over %s: %v", name, step["table"], step)
 			}
@@ -43,6 +46,19 @@ func TestEveryStatementThatLocksLooksUpItsRows(t *testing.T) {
 	}
 	if locking < 12 {
 		t.Errorf("only %d statements seen", locking)
+	}
+}
+
+// withParts puts the page's parts where they are named.
+func withParts(page string) string {
+	for {
+		before, rest, found := strings.Cut(page, "-- part: ")
+		if !found {
+			return page
+		}
+		name, rest, _ := strings.Cut(rest, "\n")
+		text, rest, _ := strings.Cut(rest, "\n\n")
+		page = before + strings.ReplaceAll(rest, "{"+name+"}", text)
 	}
 }
 

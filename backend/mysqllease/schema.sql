@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
   `keys`      INT            NOT NULL, -- rows of the claim
   weight      BIGINT         NOT NULL,
   capacity    BIGINT         NOT NULL,
-  expires_at  BIGINT         NOT NULL,
+  expires_at  BIGINT         NOT NULL, -- of its own; where it lives by a session the later of both counts
   joined_at   BIGINT         NOT NULL,
   hold        BIGINT         NOT NULL, -- life while holding, in microseconds
   grace       BIGINT         NOT NULL, -- part of expires_at that the client does not count on
@@ -34,7 +34,8 @@ CREATE TABLE IF NOT EXISTS {claims} (
   session     BIGINT         NOT NULL DEFAULT 0, -- 0: it lives by its own expiry
   PRIMARY KEY (`key`, waiting, number, id),
   KEY by_id (id),
-  KEY by_expiry (`key`, expires_at)
+  KEY by_expiry (`key`, session, expires_at),
+  KEY by_session (session, `key`, number)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 
 -- What outlives a line: its last number, until sweep_at at least. Whoever changes a line's
@@ -47,15 +48,18 @@ CREATE TABLE IF NOT EXISTS {lines} (
   KEY by_sweep (sweep_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 
--- A client. Its claims are those whose ID begins with the inbox.
+-- Session 0 of an inbox is the client: its claims are those whose ID begins with the inbox.
+-- Each other is one life of a client, with a number of its own among all, that claims live
+-- by which are renewed together: those of one TTL and grace.
 CREATE TABLE IF NOT EXISTS {sessions} (
   inbox      VARBINARY(6)   NOT NULL,
   session    BIGINT         NOT NULL,
   boot       VARBINARY(128) NOT NULL, -- empty on a database server
   file       VARBINARY(255) NOT NULL, -- empty on a database server
   changed    BIGINT         NOT NULL, -- raised when something happened to one of its claims
-  expires_at BIGINT         NOT NULL, -- without claims it may be swept then
-  PRIMARY KEY (inbox, session)
+  expires_at BIGINT         NOT NULL, -- of a client: without claims it may be swept then; of a life: 0 once it is dead
+  PRIMARY KEY (inbox, session),
+  KEY by_expiry (expires_at, session)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 
 INSERT IGNORE INTO {meta} (name, value) VALUES ('schema', 1), ('oldest_client', 1);

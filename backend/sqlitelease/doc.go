@@ -21,7 +21,8 @@
 //
 // Four tables. hasp_claims has a row for each claim in each of its lines, those that
 // hold before those that wait. hasp_lines has each key's last number, which outlives
-// the line by twice the TTL, at least 10 s. hasp_sessions has a row for each client.
+// the line by twice the TTL, at least 10 s. hasp_sessions has a row for each client, and
+// one that all its held claims of the same TTL are renewed by, see package sqllease.
 // hasp_meta says which layout this is and which clients may use it; newer tables are
 // refused. [SchemaSQL] prints them all. Rows that have served are swept by later steps
 // and by clients that have been idle for half a minute.

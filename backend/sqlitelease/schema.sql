@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
   keys        INTEGER NOT NULL, -- rows of the claim
   weight      INTEGER NOT NULL,
   capacity    INTEGER NOT NULL,
-  expires_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL, -- of its own; where it lives by a session the later of both counts
   joined_at   INTEGER NOT NULL,
   hold        INTEGER NOT NULL, -- life while holding, in microseconds
   grace       INTEGER NOT NULL, -- part of expires_at that the client does not count on
@@ -35,7 +35,9 @@ CREATE TABLE IF NOT EXISTS {claims} (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS {prefix}claims_id ON {claims} (id);
 CREATE INDEX IF NOT EXISTS {prefix}claims_crowd ON {claims} (key, expires_at)
-  WHERE waiting = 1 OR capacity > 1;
+  WHERE session = 0 AND (waiting = 1 OR capacity > 1);
+CREATE INDEX IF NOT EXISTS {prefix}claims_session ON {claims} (session, key, number)
+  WHERE session > 0;
 
 -- What outlives a line: its last number, until sweep_at at least.
 CREATE TABLE IF NOT EXISTS {lines} (
@@ -46,15 +48,18 @@ CREATE TABLE IF NOT EXISTS {lines} (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS {prefix}lines_sweep ON {lines} (sweep_at);
 
--- A client. Its claims are those whose ID begins with the inbox.
+-- Session 0 of an inbox is the client: its claims are those whose ID begins with the inbox.
+-- Each other is one life of a client, with a number of its own among all, that claims live
+-- by which are renewed together: those of one TTL and grace.
 CREATE TABLE IF NOT EXISTS {sessions} (
   inbox      BLOB    NOT NULL,
   session    INTEGER NOT NULL,
-  boot       TEXT    NOT NULL, -- run of the kernel the client's process lives in
-  file       TEXT    NOT NULL, -- name of its lock file beside the database
+  boot       TEXT    NOT NULL, -- of a client: the run of the kernel its process lives in
+  file       TEXT    NOT NULL, -- of a client: the name of its lock file beside the database
   changed    INTEGER NOT NULL, -- raised when something happened to one of its claims
-  expires_at INTEGER NOT NULL, -- without claims it may be swept then
+  expires_at INTEGER NOT NULL, -- of a client: without claims it may be swept then; of a life: 0 once it is dead
   PRIMARY KEY (inbox, session)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS {prefix}sessions_expiry ON {sessions} (expires_at) WHERE session > 0;
 
 INSERT OR IGNORE INTO {meta} (name, value) VALUES ('schema', 1), ('oldest_client', 1);

@@ -217,8 +217,10 @@ func (c *Client) fault(err error) Fault {
 			return Fault{Kind: Refused}
 		}
 	}
-	if errors.Is(err, errClaimLocked) {
-		return Fault{Kind: Busy, Text: "another transaction has locked the claim"}
+	for _, busy := range []error{errClaimLocked, errLifeOver, errParting} {
+		if errors.Is(err, busy) {
+			return Fault{Kind: Busy, Text: busy.Error()}
+		}
 	}
 	return c.setup.Classify(err)
 }

@@ -16,7 +16,7 @@ type claim struct {
 	keys      int // in how many lines the claim stands
 	weight    int64
 	capacity  int64
-	expiresAt int64
+	expiresAt int64 // by itself, or later with its life
 	joinedAt  int64
 	hold      int64 // the life it was last given while holding, for the line's memory
 	grace     int64 // part of expiresAt that is never answered
@@ -26,6 +26,7 @@ type claim struct {
 	own       bool // its expiry is no process's affair
 	revoked   bool
 	name      string
+	session   int64 // the life it lives by; 0: none
 }
 
 // claimColumns is how many columns a row of claims has in the page of SQL.
@@ -33,7 +34,7 @@ func scanClaim(rows *sql.Rows) (claim, error) {
 	var c claim
 	var key, id []byte
 	err := rows.Scan(&key, &c.waiting, &c.number, &id, &c.keys, &c.weight, &c.capacity, &c.expiresAt, &c.joinedAt,
-		&c.hold, &c.grace, &c.index, &c.fixed, &c.own, &c.revoked, &c.name)
+		&c.hold, &c.grace, &c.index, &c.fixed, &c.own, &c.revoked, &c.name, &c.session)
 	c.key = string(key)
 	copy(c.id[:], id)
 	return c, err

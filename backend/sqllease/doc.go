@@ -20,9 +20,19 @@
 //
 // hasp_claims has a row for each claim in each of its lines, holders before waiting
 // claims, in the order of their numbers. hasp_lines has each key's greatest number;
-// hasp_sessions a row for each client; hasp_meta the version of the layout. An ID that
-// must be refused if its Join arrives late is a row under a key nobody can have. Steps
-// that make a line look at a few that are due, and an idle client sweeps the rest.
+// hasp_meta the version of the layout. An ID that must be refused if its Join arrives late
+// is a row under a key nobody can have. Steps that make a line look at a few that are due,
+// and an idle client sweeps the rest.
+//
+// hasp_sessions has a row for each client, and one for each life: what claims of the same
+// client, TTL and grace live by, so that renewing ten thousand of them writes one row. A
+// claim has an expiry of its own until a renewal names it while it holds; from then on the
+// later of its own and its life's counts. The life's row counts, too, what happened to its
+// claims that a renewal has to tell, and only then are they read. A claim that waits, is
+// kept, detached or revoked, or that is not renewed, carries its own expiry; so does one
+// that no renewal has named for more than half its TTL: its client takes it out. A life
+// that has expired is ended by whoever passes one of its claims, in the same step, and is
+// never renewed again.
 //
 // # Clock
 //
@@ -39,5 +49,7 @@
 // # Limits
 //
 // A step grants at most 32 claims and removes at most 64. Standing.Ahead of a holding
-// claim is 0. Standing.LookAgain considers the holders and the first 64 that wait.
+// claim is 0. Standing.LookAgain considers the first 64 that hold and the first 64 that
+// wait. When somebody begins to wait, the first 32 holders are told so by their next
+// renewal. A client has at most 16 lives; claims of further TTLs carry their own expiry.
 package sqllease

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -19,6 +20,8 @@ type Driver struct {
 	stmts   statements
 	session session
 	janitor janitor
+	roster  *roster     // which claims live by which sessions
+	burying atomic.Bool // what dead sessions have left is being removed
 }
 
 // New makes a driver on the user's handle. It does no I/O; what is wrong with the
@@ -29,7 +32,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 	if db != nil {
 		tables, err = NewTables(dialect.Quote, opts)
 	}
-	d := &Driver{db: db, dialect: dialect, tables: tables}
+	d := &Driver{db: db, dialect: dialect, tables: tables, roster: newRoster()}
 	d.stmts.text = parse(tables.Expand(dialect.Statements), dialect.Marker)
 	d.stmts.prepared = make(map[string]*sql.Stmt)
 	d.session.opened = make(map[[6]byte]bool)
@@ -145,7 +148,8 @@ func inside[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fun
 		return none, err
 	}
 	defer stx.Rollback() //nolint:errcheck // after Commit it does nothing
-	t := &tx{d: d, sql: stx, conn: conn}
+	t := newTx(d, conn)
+	t.sql = stx
 	if opts == nil {
 		if err := t.lock(ctx); err != nil {
 			return none, err
@@ -154,6 +158,9 @@ func inside[T any](ctx context.Context, d *Driver, opts *sql.TxOptions, work fun
 	t.ctx = inner
 	value, err := work(t)
 	if err != nil {
+		return none, err
+	}
+	if err := t.flush(); err != nil {
 		return none, err
 	}
 	if err := stx.Commit(); err != nil {

@@ -25,6 +25,7 @@ func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	}
 	keys := slices.Clone(j.Keys)
 	if j.Leaving != nil {
+		d.roster.depart(j.Leaving.ID)
 		keys = append(keys, linesOf(*j.Leaving)...)
 	}
 	st, err := transact(ctx, d, keys, func(t *tx) (driver.Standing, error) {
@@ -42,6 +43,7 @@ func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, erro
 			d.Settle(j.Ref, st)
 			if j.Resume != nil && st.State == driver.Holding {
 				d.known.drop(j.Resume.ID)
+				d.roster.remove(j.Resume.ID)
 			}
 		})
 		return st, s.finish()
@@ -69,7 +71,7 @@ func (s *step) join(j driver.Join) (driver.Standing, error) {
 		case rows[0].remembered(), rows[0].revoked:
 			return s.gone(j.Ref, rows[0].revoked)
 		default:
-			return s.extend(rows, j.Life)
+			return s.extend(rows, j.Life, false)
 		}
 	}
 	if err := s.keepSession(j.ID); err != nil {
@@ -212,9 +214,11 @@ func (s *step) resume(j driver.Join) (driver.Standing, error) {
 	if !s.mine {
 		return driver.Standing{}, errClaimLocked
 	}
+	s.touch(rows[0].id, rows[0].session)
 	expiresAt, grace := s.expiry(j.Life, false)
 	for i := range rows {
 		rows[i].id, rows[i].name, rows[i].index, rows[i].own, rows[i].fixed = j.ID, j.Name, j.Index, j.Life.Own, false
+		rows[i].session = 0
 		rows[i].expiresAt, rows[i].grace, rows[i].hold = expiresAt, grace, micros(j.Life.Hold)
 	}
 	c := rows[0]

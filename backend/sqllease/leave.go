@@ -9,6 +9,7 @@ import (
 
 // Leave takes a claim out of all its lines and hands over.
 func (e steps) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
+	e.roster.depart(l.ID)
 	return transact(ctx, e.Driver, linesOf(l), func(t *tx) (driver.Standing, error) { return t.leave(l) })
 }
 
@@ -28,6 +29,7 @@ func (t *tx) leave(l driver.Leaving) (driver.Standing, error) {
 		return driver.Standing{}, err
 	}
 	st.More = s.capped()
+	t.after = append(t.after, func() { t.d.roster.remove(l.ID) })
 	return st, s.finish()
 }
 
@@ -79,6 +81,7 @@ func (s *step) take(rows []claim) error {
 		l.dirty = true
 		l.kept = max(l.kept, keep(r.hold))
 	}
+	s.touch(rows[0].id, rows[0].session)
 	return s.exec(stDelete, rows[0].id[:])
 }
 

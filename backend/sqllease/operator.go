@@ -55,5 +55,9 @@ func (s *step) endOne(c claim, force bool) error {
 	if removed {
 		return s.remove(c)
 	}
-	return s.exec(stRevoke, c.id[:])
+	until, err := s.settled(c)
+	if err != nil {
+		return err
+	}
+	return s.exec(stRevoke, c.id[:], until)
 }

@@ -25,6 +25,12 @@ func (d *Dialect) chunk() int {
 // Renew does the items in transactions of a few hundred each. Every item is a step of
 // its own.
 func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, answer func(i int, s driver.Standing, err error)) {
+	for _, i := range order {
+		if items[i].Mode == driver.Drop {
+			e.roster.depart(items[i].ID)
+		}
+	}
+	order = e.renewLives(ctx, items, order, answer)
 	// In the order of their lines the items share the counting of who stands ahead.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
@@ -75,38 +81,58 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]result[dr
 			Ref: item.Ref, Unanswered: item.Mode == driver.Drop && item.Unanswered, Remember: item.Remember,
 		})...)
 	}
-	return transact(ctx, d, keys, func(t *tx) ([]result[driver.Standing], error) {
-		answers := make([]result[driver.Standing], len(items))
-		lines := make(map[string]ahead)
-		for i, item := range items {
-			s := newStep(t)
-			st, err := s.renew(item, lines)
-			if err != nil && !errors.Is(err, errClaimLocked) {
-				return nil, err
-			}
-			if answers[i].err = err; err != nil {
-				clear(lines)
-			}
-			if err := s.finish(); err != nil {
-				return nil, err
-			}
-			if err != nil {
-				continue
-			}
-			answers[i].value = st
-			t.after = append(t.after, func() { d.renewed(item, st) })
+	locks := newLocks(keys)
+	return Call(ctx, d.Client, true, func(ctx context.Context) ([]result[driver.Standing], error) {
+		touched, ok := d.roster.name(items)
+		if !ok {
+			return nil, errParting
 		}
-		return answers, nil
+		defer d.roster.named(items)
+		return once(ctx, d, locks, func(t *tx) ([]result[driver.Standing], error) { return t.renew(items, touched) })
 	})
 }
 
-// renewed notes what has become of a claim.
-func (d *Driver) renewed(item driver.Renewal, st driver.Standing) {
+func (t *tx) renew(items []driver.Renewal, touched map[driver.ID]uint64) ([]result[driver.Standing], error) {
+	answers := make([]result[driver.Standing], len(items))
+	lines := make(map[string]ahead)
+	for i, item := range items {
+		s := newStep(t)
+		st, err := s.renew(item, lines)
+		if err != nil && !errors.Is(err, errClaimLocked) {
+			return nil, err
+		}
+		if answers[i].err = err; err != nil {
+			clear(lines)
+		}
+		if err := s.finish(); err != nil {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		answers[i].value = st
+		t.after = append(t.after, func() { s.renewed(item, st, touched[item.ID]) })
+	}
+	return answers, nil
+}
+
+// renewed notes what has become of a claim; touched is what was done about it before.
+func (s *step) renewed(item driver.Renewal, st driver.Standing, touched uint64) {
+	d := s.d
 	if item.Mode == driver.Fix && st.State == driver.Holding {
 		d.Drop(item.ID)
+		d.roster.remove(item.ID)
 		return
 	}
 	d.Settle(item.Ref, st)
+	switch {
+	case s.enrolled != nil:
+		until := s.now + s.enrolled.terms.lasts(d.dialect.Grain)
+		m := member{life: s.enrolled, number: st.Number, until: until, behind: st.Behind, looked: touched}
+		d.roster.enrol(item.ID, m, !d.Knows(item.ID))
+	case !s.kept:
+		d.roster.remove(item.ID)
+	}
 }
 
 // renew is one item. counts carries who stands ahead from one item to the next.
@@ -152,11 +178,12 @@ func (s *step) renewLiving(item driver.Renewal) (driver.Standing, error) {
 	if item.Mode == driver.Fix && !rows[0].waiting {
 		return s.fix(rows, item.Life)
 	}
-	return s.extend(rows, item.Life)
+	return s.extend(rows, item.Life, true)
 }
 
-// extend gives a living claim more life, never less, and lets it hold where it can.
-func (s *step) extend(rows []claim, life driver.Life) (driver.Standing, error) {
+// extend gives a living claim more life, never less, and lets it hold where it can. One
+// that a renewal has named lives with its client's others from then on.
+func (s *step) extend(rows []claim, life driver.Life, named bool) (driver.Standing, error) {
 	for _, r := range rows { // the call may have named other keys
 		if _, err := s.look(r.key, driver.ID{}); err != nil {
 			return driver.Standing{}, err
@@ -171,15 +198,42 @@ func (s *step) extend(rows []claim, life driver.Life) (driver.Standing, error) {
 			rows[i].waiting = !holds
 		}
 	}
-	if rows[0].fixed || !s.mine { // another keeps it as it is, and alive
+	c := rows[0]
+	if c.fixed {
 		return s.standing(rows)
 	}
-	c := rows[0]
+	if s.asItIs(c, life, named) {
+		rows[0].expiresAt, rows[0].grace = s.expiry(life, false)
+		return s.standing(rows)
+	}
+	if !s.mine { // another keeps it as it is, and alive
+		s.kept = true
+		return s.standing(rows)
+	}
 	c.own, c.hold = life.Own, micros(life.Hold)
-	if expiresAt, grace := s.expiry(life, c.waiting); expiresAt >= c.expiresAt {
+	expiresAt, grace := s.expiry(life, c.waiting)
+	longer := expiresAt >= c.expiresAt
+	if longer {
 		c.expiresAt, c.grace = expiresAt, grace
 	}
+	if named || c.own || c.waiting {
+		c.session = 0
+	}
+	if named && longer && !c.own && !c.waiting {
+		s.enrol(&c, life)
+	}
 	return s.rewrite(rows, c)
+}
+
+// asItIs says whether a claim lives by the right life already: that one's row is all
+// there is to write.
+func (s *step) asItIs(c claim, life driver.Life, named bool) bool {
+	if !named || c.session == 0 || life.Own || c.hold != micros(life.Hold) {
+		return false
+	}
+	expiresAt, grace := s.expiry(life, false)
+	was := c
+	return expiresAt >= c.expiresAt && grace == c.grace && s.enrol(&c, life) && c.session == was.session
 }
 
 // fix gives a holding claim the expiry it will keep.
@@ -188,7 +242,7 @@ func (s *step) fix(rows []claim, life driver.Life) (driver.Standing, error) {
 	if c.fixed {
 		return s.standing(rows)
 	}
-	c.fixed, c.own = true, true
+	c.fixed, c.own, c.session = true, true, 0
 	c.expiresAt, c.grace = s.expiry(driver.Life{Hold: life.Hold}, false)
 	return s.rewrite(rows, c)
 }
@@ -196,12 +250,13 @@ func (s *step) fix(rows []claim, life driver.Life) (driver.Standing, error) {
 // rewrite stores what a renewal changes, in all places of a claim.
 func (s *step) rewrite(rows []claim, c claim) (driver.Standing, error) {
 	for i := range rows {
-		rows[i].expiresAt, rows[i].grace, rows[i].hold, rows[i].own, rows[i].fixed = c.expiresAt, c.grace, c.hold, c.own, c.fixed
+		rows[i].expiresAt, rows[i].grace, rows[i].hold = c.expiresAt, c.grace, c.hold
+		rows[i].own, rows[i].fixed, rows[i].session = c.own, c.fixed, c.session
 	}
 	if !s.mine {
 		return driver.Standing{}, errClaimLocked
 	}
-	if err := s.exec(stExtend, c.id[:], c.expiresAt, c.grace, c.hold, bit(c.own), bit(c.fixed)); err != nil {
+	if err := s.exec(stExtend, c.id[:], c.expiresAt, c.grace, c.hold, bit(c.own), bit(c.fixed), c.session); err != nil {
 		return driver.Standing{}, err
 	}
 	return s.standing(rows)

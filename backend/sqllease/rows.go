@@ -1,7 +1,6 @@
 package sqllease
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -37,9 +36,8 @@ func (e *outsideError) Error() string { return "a line is needed that is not loc
 
 // locks are the lines to lock for a step, over all tries, and what this try has.
 type locks struct {
-	keys    map[string]bool  // to lock at the beginning
-	have    map[string]bool  // locked by this transaction
-	changed map[[6]byte]bool // inboxes to tell before the commit
+	keys map[string]bool // to lock at the beginning
+	have map[string]bool // locked by this transaction
 }
 
 func newLocks(keys []string) *locks {
@@ -76,7 +74,8 @@ func lockedOnce[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) 
 		return value, false, err
 	}
 	defer conn.Close()
-	t := &tx{d: d, conn: conn, ctx: ctx, locks: l}
+	t := newTx(d, conn)
+	t.ctx, t.locks = ctx, l
 	defer func() { err = t.end(ctx, err) }()
 	if err := d.dialect.Rows.Begin(ctx, conn); err != nil {
 		return value, false, err
@@ -90,7 +89,7 @@ func lockedOnce[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) 
 	if value, err = work(t); err != nil {
 		return value, false, err
 	}
-	if err := t.tellSessions(); err != nil {
+	if err := t.flush(); err != nil {
 		return value, false, err
 	}
 	if err := d.dialect.Rows.Commit(linger, conn); err != nil {
@@ -136,7 +135,7 @@ func (t *tx) end(ctx context.Context, err error) error {
 // lockAll locks the lines of the step, and makes those that are not there.
 func (t *tx) lockAll() error {
 	l := t.locks
-	l.have, l.changed = make(map[string]bool), make(map[[6]byte]bool)
+	l.have = make(map[string]bool)
 	if len(l.keys) == 0 {
 		return nil
 	}
@@ -220,18 +219,6 @@ func (t *tx) places(id [16]byte) (rows []claim, free bool, err error) {
 	}
 	rows, err = t.claims(stFind, id[:])
 	return rows, len(rows) == 0, err
-}
-
-// tellSessions writes to the sessions of other clients that something happened.
-func (t *tx) tellSessions() error {
-	inboxes := slices.Collect(maps.Keys(t.locks.changed))
-	slices.SortFunc(inboxes, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
-	for _, inbox := range inboxes {
-		if err := t.exec(stChange, inbox[:]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // loose runs work that reads on a connection without a transaction.

@@ -26,6 +26,8 @@ const (
 	stHead        = "head"
 	stFront       = "front"
 	stDead        = "dead"
+	stDeadFirst   = "dead_first"
+	stDeadFallen  = "dead_fallen"
 	stHolders     = "holders"
 	stInsert      = "insert"
 	stExtend      = "extend"
@@ -49,6 +51,16 @@ const (
 	stOwned       = "owned"
 	stGuard       = "guard" // a dialect may leave it out
 	stDropSession = "drop_session"
+	stRenewLife   = "renew_life"
+	stOpenLife    = "open_life"
+	stLife        = "life"
+	stKillLife    = "kill_life"
+	stDropLife    = "drop_life"
+	stFallenLives = "fallen_lives"
+	stOwed        = "owed"
+	stMine        = "mine"
+	stPart        = "part"
+	stSitters     = "sitters"
 )
 
 // The statements that a dialect with Rows brings as well.
@@ -57,6 +69,7 @@ const (
 	stLockFree  = "lock_free" // lines nobody has locked
 	stMakeLine  = "make_line"
 	stFindFree  = "find_free" // places of a claim nobody has locked
+	stFreeLife  = "free_life" // a life nobody has locked
 )
 
 // Tables are the quoted names of the tables.
@@ -85,27 +98,37 @@ func (t Tables) Expand(text string) string {
 }
 
 // parse splits a page of SQL into its statements. "-- name: x" begins the statement x,
-// other comments are dropped, and $1, $2 … are the parameters.
+// "-- part: x" text that stands for {x} from there on; other comments are dropped, and
+// $1, $2 … are the parameters.
 func parse(page string, marker func(n int) string) map[string]string {
 	parameter := regexp.MustCompile(`\$(\d+)`)
-	all := make(map[string]string)
-	name := ""
+	texts := map[string]map[string]string{"name": {}, "part": {}}
+	kind, name := "", ""
 	for line := range strings.Lines(page) {
 		trimmed := strings.TrimSpace(line)
 		if next, ok := strings.CutPrefix(trimmed, "-- name: "); ok {
-			name = next
+			kind, name = "name", next
+			continue
+		}
+		if next, ok := strings.CutPrefix(trimmed, "-- part: "); ok {
+			kind, name = "part", next
 			continue
 		}
 		if name == "" || trimmed == "" || strings.HasPrefix(trimmed, "--") {
 			continue
 		}
-		all[name] += " " + parameter.ReplaceAllStringFunc(trimmed, func(p string) string {
+		for part, text := range texts["part"] {
+			trimmed = strings.ReplaceAll(trimmed, "{"+part+"}", strings.TrimSpace(text))
+		}
+		texts[kind][name] += " " + trimmed
+	}
+	all := texts["name"]
+	for name, text := range all {
+		text = strings.TrimSuffix(strings.TrimSpace(text), ";")
+		all[name] = parameter.ReplaceAllStringFunc(text, func(p string) string {
 			n, _ := strconv.Atoi(p[1:])
 			return marker(n)
 		})
-	}
-	for name, text := range all {
-		all[name] = strings.TrimSuffix(strings.TrimSpace(text), ";")
 	}
 	return all
 }

@@ -26,6 +26,10 @@ type step struct {
 	removals int
 	mine     bool // find has locked the claim it found
 	told     []told
+	ended    map[sessionKey]bool // lives that seemed to have expired, and whether they have ended
+	fallen   bool                // there are lives that have expired
+	enrolled *life               // of this client, that the step's claim lives by now
+	kept     bool                // the step's claim lives by what it lived by before
 }
 
 // line is a line as far as the step has looked at it.
@@ -36,6 +40,7 @@ type line struct {
 	deadLeft bool // dead claims are left, since the step may remove no more
 	cut      bool // a claim that fits was not granted, since the step may grant no more
 	aside    bool // the step only swept here
+	waited   bool // somebody waited when the step came
 	kept     int64
 	ahead    ahead
 }
@@ -57,7 +62,9 @@ type told struct {
 	revoked bool
 }
 
-func newStep(t *tx) *step { return &step{tx: t, lines: make(map[string]*line)} }
+func newStep(t *tx) *step {
+	return &step{tx: t, lines: make(map[string]*line), ended: make(map[sessionKey]bool)}
+}
 
 // open looks at the lines of the keys, first of all at those it has not seen, and
 // removes their dead.
@@ -98,8 +105,9 @@ func (s *step) look(key string, id driver.ID) (*line, error) {
 		s.now = g.now
 	}
 	g.now = s.now
-	l := &line{glance: g, key: key}
+	l := &line{glance: g, key: key, waited: g.firstWaiting.Valid}
 	s.lines[key] = l
+	s.fallen = s.fallen || g.fallen
 	return l, nil
 }
 
@@ -118,24 +126,74 @@ func (s *step) again(l *line) error {
 func (s *step) bury(l *line) error {
 	for l.dead() {
 		room := maxRemovals - s.removals
+		dead, err := s.seemDead(l, max(room, 1))
+		if err != nil || len(dead) == 0 {
+			return err
+		}
 		if room <= 0 {
 			l.deadLeft = true
 			return nil
 		}
-		dead, err := s.claims(stDead, []byte(l.key), s.now, room)
-		if err != nil || len(dead) == 0 {
-			return err
-		}
 		before := s.removals
-		for _, c := range dead {
-			if err := s.remove(c); err != nil {
-				return err
-			}
+		if err := s.removeDead(dead); err != nil {
+			return err
 		}
 		if s.removals == before { // others have locked what is left of them
 			return nil
 		}
 		if err := s.again(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seemDead finds claims of a line that have expired: those with an expiry of their own,
+// the first holder, and those that live by a life. One may be among them twice.
+func (s *step) seemDead(l *line, limit int) ([]claim, error) {
+	key := []byte(l.key)
+	var dead []claim
+	if l.crowdExpiry.Valid && l.crowdExpiry.Int64 <= s.now {
+		some, err := s.claims(stDead, key, s.now, limit)
+		if err != nil {
+			return nil, err
+		}
+		dead = some
+	}
+	if l.holders() && l.frontExpiry.Int64 <= s.now {
+		some, err := s.claims(stDeadFirst, key, s.now)
+		if err != nil {
+			return nil, err
+		}
+		dead = append(dead, some...)
+	}
+	if left := limit - len(dead); l.fallen && left > 0 {
+		some, err := s.claims(stDeadFallen, key, s.now, left)
+		if err != nil {
+			return nil, err
+		}
+		dead = append(dead, some...)
+	}
+	return dead[:min(len(dead), limit)], nil
+}
+
+// removeDead removes those that are dead of claims that seem to be. One may be among them
+// twice.
+func (s *step) removeDead(rows []claim) error {
+	gone := make(map[driver.ID]bool)
+	for _, c := range rows {
+		if gone[c.id] {
+			continue
+		}
+		gone[c.id] = true
+		dead, err := s.isDead(c)
+		if err != nil {
+			return err
+		}
+		if !dead {
+			continue
+		}
+		if err := s.remove(c); err != nil {
 			return err
 		}
 	}
@@ -153,6 +211,7 @@ func (s *step) remove(c claim) error {
 		}
 	}
 	s.removals++
+	s.touch(c.id, c.session)
 	for _, r := range rows {
 		l, err := s.look(r.key, driver.ID{})
 		if err != nil {
@@ -273,29 +332,32 @@ func (s *step) save(l *line, sweepAt, waited int64) error {
 	return s.exec(stSaveLine, []byte(l.key), l.last.Int64, sweepAt, waited)
 }
 
-// finish writes to the other clients' sessions that something happened to their claims,
-// and tells this client's own once the step is committed.
+// finish notes whose sessions are to be told that something happened to their claims, and
+// tells this client's own once the step is committed.
 func (s *step) finish() error {
-	changed := make(map[[6]byte]bool)
 	for _, t := range s.told {
 		inbox := t.claim.id.Inbox()
-		if s.d.ear.hears(inbox) {
-			s.after = append(s.after, func() {
-				s.d.Tell(News{Kind: t.kind, Key: t.claim.key, ID: t.claim.id, Number: t.claim.number, Revoked: t.revoked})
-			})
+		if !s.d.ear.hears(inbox) {
+			s.changed[sessionKey{inbox: inbox}] = true
 			continue
 		}
-		if s.locks != nil {
-			s.locks.changed[inbox] = true
+		s.after = append(s.after, func() {
+			s.d.Tell(News{Kind: t.kind, Key: t.claim.key, ID: t.claim.id, Number: t.claim.number, Revoked: t.revoked})
+		})
+	}
+	for _, l := range s.lines {
+		if l.waited == l.firstWaiting.Valid || l.key == RememberedKey {
 			continue
 		}
-		if changed[inbox] {
-			continue
-		}
-		changed[inbox] = true
-		if err := s.exec(stChange, inbox[:]); err != nil {
+		if err := s.touchSitters(l); err != nil {
 			return err
 		}
+	}
+	if err := s.dropEnded(); err != nil {
+		return err
+	}
+	if s.fallen {
+		s.after = append(s.after, s.d.buryFallen)
 	}
 	return nil
 }

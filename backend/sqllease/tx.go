@@ -20,6 +20,13 @@ type tx struct {
 	conn  *sql.Conn       // the connection
 	locks *locks          // nil where there is one right to write
 	after []func()        // to run once the transaction is committed
+
+	changed  map[sessionKey]bool // others' sessions that something happened to, to be told at the end
+	renewing map[*life]bool      // own lives that claims were enrolled in
+}
+
+func newTx(d *Driver, conn *sql.Conn) *tx {
+	return &tx{d: d, conn: conn, changed: make(map[sessionKey]bool), renewing: make(map[*life]bool)}
 }
 
 // lock takes the database's right to write, or the keys', before anything is read.
@@ -114,15 +121,16 @@ type glance struct {
 	sweepAt      sql.NullInt64
 	frontExpiry  sql.NullInt64 // of the first claim
 	frontWaits   sql.NullInt64 // 1: the first claim waits, so nobody holds
-	crowdExpiry  sql.NullInt64 // the earliest, of all claims that may stand beside others
+	crowdExpiry  sql.NullInt64 // the earliest, of claims that may stand beside others and live by no life
 	firstWaiting sql.NullInt64 // its number
 	known        bool          // the ID is somewhere
+	fallen       bool          // there are lives that have expired
 }
 
 func (t *tx) glance(key string, inbox [6]byte, id driver.ID) (glance, error) {
 	var g glance
 	err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
-		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known)
+		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known, &g.fallen)
 	return g, err
 }
 
@@ -139,16 +147,17 @@ func newerSchema(name string) error {
 		name, driver.ErrRefused)
 }
 
-// dead says whether a claim of the line has expired.
+// dead says whether a claim of the line may have expired.
 func (g glance) dead() bool {
-	return (g.frontExpiry.Valid && g.frontExpiry.Int64 <= g.now) || (g.crowdExpiry.Valid && g.crowdExpiry.Int64 <= g.now)
+	return (g.frontExpiry.Valid && g.frontExpiry.Int64 <= g.now) || (g.crowdExpiry.Valid && g.crowdExpiry.Int64 <= g.now) ||
+		(g.fallen && g.frontExpiry.Valid)
 }
 
 // holders says whether anybody holds.
 func (g glance) holders() bool { return g.frontWaits.Valid && g.frontWaits.Int64 == 0 }
 
 func (t *tx) held(key string) (held, error) {
-	return t.group(stHeld, []byte(key))
+	return t.group(stHeld, []byte(key), lookAhead)
 }
 
 func (t *tx) group(name string, args ...any) (held, error) {
