@@ -31,6 +31,11 @@ type Brief struct {
 	Think    time.Duration // the most between two locks
 	Hold     time.Duration // the most that most leases are held; 0: a twentieth of the TTL
 	Breathes bool          // renews; else every lease is a fixed one
+
+	// Of a candidate, which has a TTL, and a Hold after which it resigns, 0: never.
+	Elects string        // the election; "": it is no candidate
+	Grace  time.Duration // of its terms
+	Drain  time.Duration // how long it takes to stop
 }
 
 // Main turns the process into a worker or a puppet and never returns, if that is what
@@ -55,6 +60,9 @@ func Main() {
 func (b Brief) run(ctx context.Context) error {
 	if b.History == "" {
 		return actAsPuppet(ctx, b)
+	}
+	if b.Elects != "" {
+		return stand(ctx, b)
 	}
 	return work(ctx, b)
 }

@@ -1,0 +1,256 @@
+package integration_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hasp-dev/hasp/elect"
+	"github.com/hasp-dev/hasp/integration/crew"
+	"github.com/hasp-dev/hasp/integration/history"
+)
+
+// election is the name of the election of these tests.
+const election = "e"
+
+// TestTenCandidatesNeverLeadTogether: ten processes stand in one election, while they
+// are killed and stopped, resign, and are cut off from a store that itself stops, and
+// dies. The judge wants that nobody was granted a term while another was trusted, and that
+// tokens rise; besides, each term ends before its process begins the next, and an observer
+// sees terms in order.
+func TestTenCandidatesNeverLeadTogether(t *testing.T) {
+	t.Parallel()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		contest(t, onRedis(t, persistent), slices.Concat(worldly(), networked(), redisFaults()))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		contest(t, startSQLite(t), slices.Concat(worldly(), sqliteFaults()))
+	})
+}
+
+func contest(t *testing.T, s *store, faults []fault) {
+	t.Helper()
+	const ttl = 600 * time.Millisecond
+	o := newOrdeal(t, s, crew.Brief{Elects: election, TTL: ttl, Grace: ttl / 2, Hold: ttl, Drain: ttl / 4})
+	// After these two leaders do overlap, for one trust window at most; that is another test.
+	o.faults = slices.DeleteFunc(faults, func(f fault) bool { return f.name == "force" || f.name == "the server forgets" })
+	for range 10 {
+		o.start()
+	}
+	seen, stop := observed(t, s)
+	o.run(2*ordealLasts(), never)
+	o.finish()
+	empty(t, s.client(t), soon)
+	tokens := stop()
+	faulty, events := o.judge()
+	o.report(faulty, events)
+	again := inOrder(t, events)
+	sum := history.Summarize(events)
+	t.Logf("%s; %d new terms from the old place; an observer saw %d terms", sum, again, len(tokens))
+	if sum.Held < slower(6, 3) || sum.Killed == 0 || len(seen()) == 0 {
+		t.Error("too little happened for a verdict")
+	}
+}
+
+// observed starts an observer. stop ends it and answers the tokens it was told of.
+func observed(t *testing.T, s *store) (seen func() []int64, stop func() []int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	c := s.client(t)
+	var tokens []int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for leader, err := range elect.Observe(ctx, c, election) {
+			if err == nil && !leader.Nobody() {
+				tokens = append(tokens, leader.Token)
+			}
+		}
+	}()
+	seen = func() []int64 {
+		cancel()
+		<-done
+		return tokens
+	}
+	return seen, func() []int64 {
+		tokens := seen()
+		if !slices.IsSorted(tokens) {
+			t.Errorf("the observer was told of %v, an older term after a newer", tokens)
+		}
+		return tokens
+	}
+}
+
+// inOrder wants each term to end before its process begins another, and answers how many
+// were begun from the place of a lost one.
+func inOrder(t *testing.T, events []history.Event) (again int) {
+	t.Helper()
+	leads := make(map[string]string) // by process, the term it is in
+	for i, e := range events {
+		switch e.Kind { //nolint:exhaustive // the others are not about terms
+		case history.Held:
+			if term := leads[e.Who]; term != "" {
+				t.Errorf("line %d: %s begins inside %s", i+1, e.Lease, term)
+			}
+			leads[e.Who] = e.Lease
+			if e.Token%64 != 0 {
+				again++
+			}
+		case history.Over, history.Releasing:
+			if leads[e.Who] != e.Lease {
+				t.Errorf("line %d: %s ends, which is not under way", i+1, e.Lease)
+			}
+			delete(leads, e.Who)
+		}
+	}
+	return again
+}
+
+// rivals are candidates of one election, one process each, the first of which leads.
+type rivals struct {
+	*ordeal
+	ttl time.Duration
+}
+
+func rivalry(t *testing.T, s *store, brief crew.Brief) *rivals {
+	t.Helper()
+	brief.Elects = election
+	r := &rivals{ttl: brief.TTL, ordeal: &ordeal{t: t, store: s, brief: brief, viewer: s.client(t)}}
+	r.brief.Store, r.brief.History = s.addr, filepath.Join(t.TempDir(), "history")
+	for range 2 {
+		before := len(r.held())
+		w := must(crew.Start(named(r.brief, len(r.workers)), nil))(t)
+		t.Cleanup(w.Kill)
+		r.workers = append(r.workers, &worker{Process: w})
+		if len(r.workers) == 1 {
+			eventually(t, soon, "the first leads", func() bool { return len(r.held()) > before })
+		}
+	}
+	waiting(t, r.viewer, election, 1)
+	return r
+}
+
+func named(b crew.Brief, nth int) crew.Brief {
+	b.Name, b.Seed = string(rune('a'+nth)), uint64(nth)
+	return b
+}
+
+// held are the terms that have begun.
+func (r *rivals) held() (terms []history.Event) {
+	r.t.Helper()
+	events, err := history.Load(r.brief.History)
+	if err != nil {
+		return nil // not there yet
+	}
+	for _, e := range events {
+		if e.Kind == history.Held {
+			terms = append(terms, e)
+		}
+	}
+	return terms
+}
+
+// second waits for the second term and answers it.
+func (r *rivals) second(within time.Duration) history.Event {
+	r.t.Helper()
+	eventually(r.t, within, "the other leads", func() bool { return len(r.held()) > 1 })
+	return r.held()[1]
+}
+
+// last answers the last event of a kind that a process wrote before the second term.
+func (r *rivals) last(who string, kinds ...history.Kind) (last history.Event) {
+	r.t.Helper()
+	terms := 0
+	for _, e := range must(history.Load(r.brief.History))(r.t) {
+		if e.Kind == history.Held {
+			terms++
+		}
+		if terms < 2 && e.Who == who && slices.Contains(kinds, e.Kind) {
+			last = e
+		}
+	}
+	return last
+}
+
+func (r *rivals) verdict() {
+	r.t.Helper()
+	faults := history.Judge(must(history.Load(r.brief.History))(r.t))
+	for _, f := range faults {
+		r.t.Error(f)
+	}
+}
+
+// TestSR1_ALeaderDrainsAndNobodyElseLeads: a leader that is sent TERM works on for three
+// TTLs; it leads all the while, and then the other does, at once.
+func TestSR1_ALeaderDrainsAndNobodyElseLeads(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *store) {
+		const ttl = time.Second
+		r := rivalry(t, s, crew.Brief{TTL: ttl, Drain: 3 * ttl})
+		told := history.Now()
+		wantNil(t, r.workers[0].Signal(syscall.SIGTERM))
+		next := r.second(3*ttl + soon)
+		end := r.last("a", history.Releasing)
+		if end.Kind == "" || end.At-told < int64(3*ttl) {
+			t.Errorf("the leader's last word is %+v, want that it leaves when its work has ended", end)
+		}
+		if took := time.Duration(next.At - end.At); took > prompt {
+			t.Errorf("the other leads %s after the work has ended", took)
+		}
+		wantNil(t, r.workers[0].Wait(t.Context()))
+		r.verdict()
+	})
+}
+
+// TestXR1_AKilledLeaderIsFollowedWithinTTLAndGrace: not before what was trusted is over,
+// unless the store knows better, and at the latest when TTL and Grace are.
+func TestXR1_AKilledLeaderIsFollowedWithinTTLAndGrace(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *store) {
+		const ttl, grace = time.Second, time.Second
+		r := rivalry(t, s, crew.Brief{TTL: ttl, Grace: grace})
+		time.Sleep(ttl) // Grace counts from the first renewal
+		r.workers[0].Kill()
+		killed := history.Now()
+		next := r.second(ttl + grace + soon)
+		if took := time.Duration(next.At - killed); took > ttl+grace+prompt {
+			t.Errorf("the other leads after %s, want within TTL and Grace (%s)", took, ttl+grace)
+		}
+		if trusted := r.last("a", history.Held, history.Trusted); s.name != "sqlite" && next.At < trusted.Until {
+			t.Errorf("the other leads %s before the trust of the first is over", time.Duration(trusted.Until-next.At))
+		}
+	})
+}
+
+// TestAPausedLeaderHasLostItsTermWhenItGoesOn: stopped beyond its TTL, it finds another
+// leading, and stands in line again.
+func TestAPausedLeaderHasLostItsTermWhenItGoesOn(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *store) {
+		const ttl = 500 * time.Millisecond
+		r := rivalry(t, s, crew.Brief{TTL: ttl})
+		wantNil(t, r.workers[0].Pause())
+		next := r.second(ttl + soon)
+		wantNil(t, r.workers[0].Resume())
+		waiting(t, r.viewer, election, 1)
+		if next.Who != "b" || next.Token <= r.held()[0].Token {
+			t.Errorf("the second term is %+v", next)
+		}
+		r.verdict()
+	})
+}
+
+// TestAResignedLeaderIsFollowedAtOnce: by one hand-over.
+func TestAResignedLeaderIsFollowedAtOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *store) {
+		r := rivalry(t, s, crew.Brief{TTL: 10 * time.Second, Hold: time.Second})
+		next := r.second(soon)
+		end := r.last("a", history.Releasing)
+		if took := time.Duration(next.At - end.At); end.Kind == "" || next.Who != "b" || took > prompt {
+			t.Errorf("%s leads %s after %+v, want b at once", next.Who, took, end)
+		}
+		r.verdict()
+	})
+}
