@@ -189,7 +189,7 @@ func (r *rivals) verdict() {
 // TTLs; it leads all the while, and then the other does, at once.
 func TestSR1_ALeaderDrainsAndNobodyElseLeads(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = time.Second
+		const ttl = 2 * time.Second
 		r := rivalry(t, s, crew.Brief{TTL: ttl, Drain: 3 * ttl})
 		told := history.Now()
 		wantNil(t, r.workers[0].Signal(syscall.SIGTERM))
@@ -210,7 +210,7 @@ func TestSR1_ALeaderDrainsAndNobodyElseLeads(t *testing.T) {
 // unless the store knows better, and at the latest when TTL and Grace are.
 func TestXR1_AKilledLeaderIsFollowedWithinTTLAndGrace(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl, grace = time.Second, time.Second
+		const ttl, grace = 2 * time.Second, time.Second
 		r := rivalry(t, s, crew.Brief{TTL: ttl, Grace: grace})
 		time.Sleep(ttl) // Grace counts from the first renewal
 		r.workers[0].Kill()
@@ -229,7 +229,7 @@ func TestXR1_AKilledLeaderIsFollowedWithinTTLAndGrace(t *testing.T) {
 // leading, and stands in line again.
 func TestAPausedLeaderHasLostItsTermWhenItGoesOn(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = 500 * time.Millisecond
+		const ttl = 2 * time.Second
 		r := rivalry(t, s, crew.Brief{TTL: ttl})
 		wantNil(t, r.workers[0].Pause())
 		next := r.second(ttl + soon)
@@ -239,6 +239,41 @@ func TestAPausedLeaderHasLostItsTermWhenItGoesOn(t *testing.T) {
 			t.Errorf("the second term is %+v", next)
 		}
 		r.verdict()
+	})
+}
+
+// TestLL7_ATermThatIsTakenEndsBeforeTheNextOfItsProcess: the leader's record is taken from
+// it, again and again, and given to the other or back to itself; each process has one end
+// for each beginning.
+func TestLL7_ATermThatIsTakenEndsBeforeTheNextOfItsProcess(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *store) {
+		const ttl, times = 2 * time.Second, 6
+		r := rivalry(t, s, crew.Brief{TTL: ttl, Drain: 50 * time.Millisecond})
+		for n := range times {
+			if n == times/2 {
+				r.workers[1].Kill() // from here on there is no other
+			}
+			eventually(t, ttl+soon, "somebody leads", func() bool {
+				line, err := r.viewer.Inspect(t.Context(), election)
+				return err == nil && len(line.Holders) > 0 && len(r.held()) > n &&
+					r.viewer.ForceRelease(t.Context(), election, line.Holders[0].Token) == nil
+			})
+		}
+		eventually(t, ttl+soon, "the next term has begun", func() bool { return len(r.held()) > times })
+		wantNil(t, r.workers[0].Signal(syscall.SIGTERM))
+		wantNil(t, r.workers[0].Wait(t.Context()))
+		own := slices.DeleteFunc(must(history.Load(r.brief.History))(t), func(e history.Event) bool { return e.Who != "a" })
+		inOrder(t, own)
+		if last := own[len(own)-1]; last.Kind != history.Releasing && last.Kind != history.Over {
+			t.Errorf("the last word of a is %+v, want the end of a term", last)
+		}
+		var tokens []int64
+		for _, e := range r.held() {
+			tokens = append(tokens, e.Token)
+		}
+		if !slices.IsSorted(tokens) {
+			t.Errorf("tokens %v, want them to rise", tokens)
+		}
 	})
 }
 
