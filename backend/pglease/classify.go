@@ -73,7 +73,7 @@ func faults() map[string]sqllease.Fault {
 		"42501":    refused("a right is missing: GRANT SELECT, INSERT, UPDATE, DELETE on hasp's tables and EXECUTE on its functions"),
 		"3D000":    refused("no such database: check the address"),
 		"3F000":    refused("no such schema: CREATE SCHEMA it, or check Options.Schema"),
-		"55P03":    busy("lock_timeout ended a step that waited for another transaction"),
+		"55P03":    busy("another transaction has locked what a step needs: a guard of the claim, or something that lock_timeout ended the wait for"),
 		"57014":    busy("statement_timeout ended a step, or somebody cancelled it: raise it for hasp's user"),
 		"55006":    busy("an object is in use"),
 		"25001":    {Kind: sqllease.Unclear},

@@ -105,6 +105,9 @@ func (p *pusher) connect(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "hasp" // for those who wonder what it is
+	}
 	return pgx.ConnectConfig(ctx, config.ConnConfig)
 }
 

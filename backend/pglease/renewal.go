@@ -53,11 +53,14 @@ func (s *steps) Renew(ctx context.Context, items []driver.Renewal, order []int, 
 		}
 		standings, err := s.renew(ctx, some)
 		for n, i := range chunk {
-			if err != nil {
+			switch {
+			case err != nil:
 				answer(i, driver.Standing{}, err)
-				continue
+			case standings[n].State == 0:
+				answer(i, driver.Standing{}, fmt.Errorf("%s: %w: a transaction guards the claim, which cannot leave before that ends", name, driver.ErrUnavailable))
+			default:
+				answer(i, standings[n], nil)
 			}
-			answer(i, standings[n], nil)
 		}
 	}
 }
@@ -264,6 +267,9 @@ func (s *steps) renewOnce(ctx context.Context, items []driver.Renewal, plan []in
 		joined := r.yes()
 		if err := r.err; err != nil {
 			return nil, err
+		}
+		if standings[i].State == 0 { // a Drop that a guard is in the way of
+			continue
 		}
 		s.note(items[i], standings[i], joined, heldClaim{session: max(plan[i], -plan[i]), seen: changed, until: now, named: at})
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 type postgres struct {
 	dir  string
 	port int
-	cmd  *exec.Cmd
+	cmd  *osexec.Cmd
 	done chan error
 }
 
@@ -66,7 +66,7 @@ func startPostgres() (*postgres, error) {
 			return nil, err
 		}
 	}
-	initdb := exec.Command(program("initdb"), "-D", dir+"/data", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+	initdb := osexec.Command(program("initdb"), "-D", dir+"/data", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
 	initdb.SysProcAttr, initdb.Dir = attributes, dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
@@ -81,7 +81,7 @@ func startPostgres() (*postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.Command(program("postgres"), "-D", dir+"/data", "-p", strconv.Itoa(p.port), "-k", dir, "-h", "127.0.0.1",
+	p.cmd = osexec.Command(program("postgres"), "-D", dir+"/data", "-p", strconv.Itoa(p.port), "-k", dir, "-h", "127.0.0.1",
 		"-c", "fsync=off", "-c", "max_connections=300", "-c", "autovacuum_naptime=1s", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256")
 	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = attributes, dir, log, log
 	started := make(chan error, 1)

@@ -100,6 +100,9 @@ func (s *steps) joinOnce(ctx context.Context, j driver.Join) (driver.Standing, e
 	r := all[0][0]
 	st := r.standing(j.Number)
 	news := r.text()
+	if r.err == nil && st.State == 0 {
+		r.fail(errColumns)
+	}
 	if r.err != nil {
 		return driver.Standing{}, r.err
 	}
@@ -219,7 +222,7 @@ func (r *row) standing(named int64) driver.Standing {
 		st.Number = named
 	case driver.Refused:
 		st.Number = 0
-	case driver.Holding, driver.Waiting, driver.Left:
+	case driver.Holding, driver.Waiting, driver.Left, 0:
 	default:
 		r.fail(errColumns)
 	}

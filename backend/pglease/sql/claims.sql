@@ -12,7 +12,7 @@ BEGIN
   FOR v_claim IN SELECT c.key, c.number, greatest(c.expires_at, u.until) AS ends, s.grace
     FROM unnest(p_ids, p_untils) AS u (id, until) JOIN {claims} c ON c.id = u.id
     JOIN {sessions} s ON s.inbox = substr(c.id, 1, 6) AND s.session = c.session
-    WHERE c.session > 0 FOR UPDATE OF c SKIP LOCKED
+    WHERE c.session > 0 FOR NO KEY UPDATE OF c SKIP LOCKED
   LOOP
     UPDATE {claims} c SET session = 0, expires_at = v_claim.ends, grace = v_claim.grace
       WHERE c.key = v_claim.key AND c.number = v_claim.number;
@@ -99,7 +99,7 @@ BEGIN
     joined := true;
     RETURN;
   END IF;
-  PERFORM 1 FROM {claims} c WHERE c.id = p_id FOR UPDATE SKIP LOCKED;
+  PERFORM 1 FROM {claims} c WHERE c.id = p_id FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -215,6 +215,7 @@ BEGIN
   IF p_leave <> '' THEN
     SELECT * INTO v_open FROM {v1_open_all}(p_leave_keys, v_now);
     SELECT * INTO v_step FROM {v1_take}(p_leave, v_now, 32 - v_open.granted, p_remember);
+    PERFORM {v1_guarded}(v_step.state);
     v_told := v_told || v_open.told || v_step.told;
   END IF;
   SELECT * INTO v_open FROM {v1_open_all}(p_keys, v_now);
@@ -225,6 +226,7 @@ BEGIN
   SELECT * INTO v_claim FROM {v1_find}(p_id, v_now);
   IF v_claim.found AND NOT v_claim.whole THEN
     SELECT * INTO v_step FROM {v1_take}(p_id, v_now, v_grants, 0);
+    PERFORM {v1_guarded}(v_step.state);
     v_told := v_told || v_step.told;
     v_claim.found := false;
   END IF;
@@ -258,6 +260,15 @@ BEGIN
   news := {v1_news}(v_told, p_self);
 END $$;
 
+-- Undoes a step that could not take a claim out, as if it had waited for a lock in vain.
+CREATE OR REPLACE FUNCTION {v1_guarded}(p_state integer) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF p_state = 0 THEN
+    RAISE EXCEPTION 'hasp: a transaction guards the claim' USING ERRCODE = '55P03';
+  END IF;
+END $$;
+
 -- One Leave. p_remember as in v1_take. state: 5 left, 4 gone.
 CREATE OR REPLACE FUNCTION {v1_leave}(p_self bytea, p_id bytea, p_keys bytea[], p_remember bigint,
   OUT state integer, OUT number bigint, OUT more boolean, OUT holder text, OUT expires_in bigint, OUT news text)
@@ -269,6 +280,7 @@ DECLARE
 BEGIN
   SELECT * INTO v_open FROM {v1_open_all}(p_keys, v_now);
   SELECT * INTO v_step FROM {v1_take}(p_id, v_now, 32 - v_open.granted, p_remember);
+  PERFORM {v1_guarded}(v_step.state);
   state := v_step.state;
   number := v_step.number;
   more := v_open.capped OR v_step.cut;
@@ -291,6 +303,7 @@ DECLARE
   v_now bigint := {v1_lock}(p_keys);
   v_told bytea[] := '{}';
   v_open_sessions integer[] := '{}';
+  v_unused integer[] := '{}';
   v_session record;
   v_at integer := 0;
   v_i bigint[];
@@ -310,11 +323,13 @@ BEGIN
       INSERT INTO {sessions} (inbox, session, expires_at, grace, changed, news)
         VALUES (p_inbox, v_session.session, v_now + v_session.life, v_session.grace, 0, 0);
       v_open_sessions := v_open_sessions || v_session.session;
+      v_unused := v_unused || v_session.session;
     ELSIF (SELECT alive FROM {v1_touch}(p_inbox, v_session.session, v_session.life)) THEN
       v_open_sessions := v_open_sessions || v_session.session;
     END IF;
   END LOOP;
   v_before := (SELECT s.changed FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0);
+  v_now := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; -- the steps begin here
   WHILE v_at < cardinality(p_ids) LOOP
     v_i := p_items[9 * v_at + 1 : 9 * v_at + 9];
     v_keys := p_keys[v_key_at : v_key_at + v_i[9]::integer - 1];
@@ -336,7 +351,11 @@ BEGIN
       IF v_claim.found AND v_claim.whole AND v_claim.lives AND NOT v_claim.revoked AND v_i[1] IN (0, v_claim.number) THEN
         SELECT * INTO v_step FROM {v1_extend}(p_ids[v_at], v_now, v_i[2]::integer, v_i[3:5], v_i[6] = 1,
           CASE WHEN abs(v_i[7])::integer = ANY (v_open_sessions) THEN abs(v_i[7])::integer ELSE 0 END, 32 - v_open.granted);
-        joined := v_step.joined; more := more OR v_step.cut;
+        joined := v_step.joined;
+        IF joined THEN
+          v_unused := array_remove(v_unused, abs(v_i[7])::integer);
+        END IF;
+        more := more OR v_step.cut;
         v_told := v_told || v_step.told;
         SELECT f.state, f.number, f.life, f.look_again, f.behind, f.ahead, encode(f.holder, 'hex'), f.expires_in
           INTO state, number, life, look_again, behind, ahead, holder, expires_in FROM {v1_standing}(p_ids[v_at], v_now) AS f;
@@ -347,6 +366,9 @@ BEGIN
     END IF;
     RETURN NEXT;
   END LOOP;
+  IF cardinality(v_unused) > 0 THEN
+    DELETE FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = ANY (v_unused);
+  END IF;
   item := 0; state := 0; changed := v_before; news := {v1_news}(v_told, p_self); at := v_now;
   RETURN NEXT;
 END $$;
@@ -375,6 +397,7 @@ BEGIN
     ended := ended || ' ' || v_place.number;
     IF p_force OR NOT v_claim.holds THEN
       SELECT * INTO v_step FROM {v1_take}(v_place.id, v_now, v_grants, 0);
+      PERFORM {v1_guarded}(v_step.state);
       v_grants := v_grants - v_step.granted;
       v_told := v_told || v_step.told || (decode('45', 'hex') || v_place.id || int8send(v_place.number));
     ELSE

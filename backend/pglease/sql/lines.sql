@@ -281,7 +281,8 @@ LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Takes a claim out of all its lines and hands over; the lines are open. state: 5 left,
--- 4 gone. It waits for a guard that has locked the claim. remember: a Join of the ID that
+-- 4 gone, 0 nothing was done, since a transaction of the user's guards the claim. That is
+-- waited for outside, so that the lines are not kept. remember: a Join of the ID that
 -- arrives within that time is refused; 0: none can.
 CREATE OR REPLACE FUNCTION {v1_take}(p_id bytea, p_now bigint, p_grants integer, p_remember bigint,
   OUT state integer, OUT number bigint, OUT granted integer, OUT cut boolean, OUT told bytea[])
@@ -290,7 +291,12 @@ DECLARE
   v_place record;
   v_handed record;
 BEGIN
-  state := 4; granted := 0; cut := false; told := '{}';
+  state := 0; granted := 0; cut := false; told := '{}';
+  IF EXISTS (SELECT 1 FROM {claims} c WHERE c.id = p_id AND c.key NOT IN (
+    SELECT f.key FROM (SELECT d.key FROM {claims} d WHERE d.id = p_id FOR UPDATE SKIP LOCKED) AS f)) THEN
+    RETURN;
+  END IF;
+  state := 4;
   FOR v_place IN
     SELECT c.key, c.hold, c.number, greatest(c.expires_at, s.expires_at) > p_now AS lives
       FROM {claims} c LEFT JOIN {sessions} s ON c.session > 0 AND s.inbox = substr(c.id, 1, 6) AND s.session = c.session
