@@ -229,6 +229,26 @@ func TestGraceIsOfNoUseToWorkThatOverruns(t *testing.T) {
 	})
 }
 
+func TestALeaderThatResignedDoesNotTakeUpItsPlaceAgain(t *testing.T) {
+	t.Parallel()
+	grace := &elect.Options{Grace: 10 * time.Second}
+	bubble(t, func(w *world) {
+		d := newDiary()
+		a := w.node("a", d.work("a", 3*time.Second), grace)
+		b := w.node("b", d.work("b", 0), grace)
+		go func() { _ = a.Resign(w.ctx) }()
+		resume := a.way.Stall() // and the term is lost while the work drains
+		time.Sleep(ttl + 500*time.Millisecond)
+		resume()
+		time.Sleep(time.Second)
+		if got := d.starts(); !slices.Equal(got, []string{"a", "b"}) || !b.IsLeader() {
+			t.Errorf("terms of %v, want b to follow", got)
+		}
+		_, _ = b.end(), a.end()
+		d.judge(t)
+	})
+}
+
 func TestWorkThatOverrunsIsReportedAndNotDoubled(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

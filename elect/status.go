@@ -108,6 +108,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 	if t == nil {
 		return failed("resign", e.name, hasp.ErrNotHeld)
 	}
+	t.gives.Store(true)
 	t.cancel(ErrResigned)
 	if e.within(ctx, t) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/hasp-dev/hasp"
@@ -16,6 +17,7 @@ type term struct {
 	ctx    context.Context //nolint:containedctx // of the work
 	cancel context.CancelCauseFunc
 	began  time.Time
+	gives  atomic.Bool   // Resign was called: the place is not to be kept
 	over   chan struct{} // closed when the claim has left, or the term is lost and its work has returned
 	err    error         // why the claim did not leave in good order; written before over is closed
 }
@@ -62,7 +64,10 @@ func (e *Elector) serve(ctx context.Context, lease *hasp.Lease) (next *hasp.Leas
 		return nil, false, nil
 	}
 	e.close(ctx, t, lease.Err())
-	if next = e.reclaim(ctx, lease); next == nil {
+	if !t.gives.Load() {
+		next = e.reclaim(ctx, lease)
+	}
+	if next == nil {
 		_ = lease.Release(ctx) // only now may the store forget its place
 	}
 	return next, false, nil

@@ -44,11 +44,13 @@ func (a *app) watch(ctx context.Context, key string) error {
 		return err
 	}
 	defer a.disconnect(ctx, store)
+	known := false // what is wrong at the start ends it; a store that is away later comes back
 	for l, err := range store.Watch(ctx, key) {
 		switch {
 		case err == nil:
+			known = true
 			err = a.printChange(l, time.Now())
-		case errors.Is(err, hasp.ErrUnavailable):
+		case known && (errors.Is(err, hasp.ErrUnavailable) || errors.Is(err, hasp.ErrRefused)):
 			a.warn("unavailable", err)
 			err = nil
 		}
