@@ -80,6 +80,9 @@ func (e *Elector) IsLeader() bool {
 
 func (t *term) leads() bool { return t.ctx.Err() == nil && t.lease.Err() == nil }
 
+// block is how many tokens belong to one number of a line.
+const block = 64
+
 // Leader asks the store who leads. The zero Leader is nobody.
 func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	line, err := e.client.Inspect(ctx, e.name)
@@ -89,8 +92,8 @@ func (e *Elector) Leader(ctx context.Context) (Leader, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := leaderOf(line, e.seen)
-	if t := e.term; t != nil && t.lease.Token() == now.Token {
-		now.Since = t.began
+	if t := e.term; t != nil && t.lease.Token()/block == now.Token/block { // a listing need not know the token within its block
+		now.Token, now.Since = t.lease.Token(), t.began
 	}
 	e.seen = now
 	return now, nil
