@@ -21,7 +21,8 @@ type command struct {
 	binary, url string
 }
 
-// TestTheCommand runs hasp itself where one server is not enough; cmd/hasp has the rest.
+// TestTheCommand runs hasp itself where one server of Redis, or a file, is not enough;
+// cmd/hasp has the rest.
 func TestTheCommand(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "hasp")
@@ -33,6 +34,8 @@ func TestTheCommand(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, string){
 		"keeps its key while sentinels promote a replica":       commandOnSentinels,
 		"keeps its key while a replica of a cluster takes over": commandOnCluster,
+		"works on PostgreSQL":                                   commandOnPostgres,
+		"works on MariaDB":                                      commandOnMariaDB,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,8 +17,14 @@ type address struct {
 	query          string
 }
 
-// parseAddress reads what stands behind the scheme and its colon.
-func parseAddress(scheme, rest, port string) (*address, error) {
+// where says which store it is, without user and password.
+func (a *address) where(scheme string) string {
+	return scheme + "://" + strings.Join(a.hosts, ",") + "/" + a.path
+}
+
+// parseAddress reads what stands behind the scheme and its colon. There may be no server
+// where the parameter called socket, if there is such a one, stands in its place.
+func parseAddress(scheme, rest, port, socket string) (*address, error) {
 	rest, ok := strings.CutPrefix(rest, "//")
 	if !ok {
 		return nil, invalidf("a %s URL begins with %s:// and goes on with the server: %[2]s://HOST:%s", scheme, scheme, port)
@@ -38,10 +44,13 @@ func parseAddress(scheme, rest, port string) (*address, error) {
 			return nil, err
 		}
 	}
-	if err := a.servers(scheme, authority[at+1:], port); err != nil {
-		return nil, err
-	}
 	path, query, _ := strings.Cut(tail, "?")
+	local := authority[at+1:] == "" && socket != "" && strings.Contains("&"+query, "&"+socket+"=")
+	if !local {
+		if err := a.servers(scheme, authority[at+1:], port); err != nil {
+			return nil, err
+		}
+	}
 	path, err := url.PathUnescape(strings.TrimPrefix(path, "/"))
 	if err != nil {
 		return nil, invalidf("a %% in the path of the %s URL is written %%25", scheme)

@@ -49,6 +49,25 @@
 //
 // Times have a unit (500ms, 3s), and truths are true or false.
 //
+// # PostgreSQL, MySQL and MariaDB
+//
+//	postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE    or postgresql:
+//	mysql://USER:PASSWORD@HOST:PORT/DATABASE                 or mariadb:
+//
+// hasp migrate, or [Store.Migrate], makes the tables. What a postgres: URL leaves open comes
+// from the variables and files that PostgreSQL's own programs read, PGPASSWORD and ~/.pgpass
+// among them. Parameters of both:
+//
+//   - prefix begins the names of the tables, "hasp_" by default.
+//   - pool_size is how many connections there are at most, 4 by default; for PostgreSQL one
+//     more listens. dial_timeout is 3s by default.
+//
+// Of PostgreSQL: schema holds the tables; sslmode, sslrootcert, sslcert, sslkey,
+// target_session_attrs and application_name are those of libpq, target_session_attrs being
+// read-write where several servers are named; host=/FOLDER is a socket, in the place of a
+// server. Of MySQL: tls=true and the other tls_ parameters are as above; socket=/FILE is a
+// socket, in the place of a server.
+//
 // # Errors
 //
 // A URL that cannot be right is driver.ErrInvalid, a missing SQLite file
@@ -94,7 +113,7 @@ type Store struct {
 // Driver is the way to the store, for one client.
 func (s *Store) Driver() driver.Driver { return s.driver }
 
-// Kind is the kind of store: "sqlite" or "redis".
+// Kind is the kind of store: "sqlite", "redis", "postgres" or "mysql".
 func (s *Store) Kind() string { return s.kind }
 
 // String says which store it is, without passwords.
@@ -140,6 +159,10 @@ func URL(raw string, opts *Options) (*Store, error) {
 		return openSQLite(rest, opts)
 	case redisScheme, redissScheme, sentinelScheme, clusterScheme:
 		return openRedis(scheme, rest, opts)
+	case postgresScheme, postgresqlScheme:
+		return openPostgres(scheme, rest)
+	case mysqlScheme, mariadbScheme:
+		return openMySQL(scheme, rest)
 	}
 	if slices.Contains(planned(), scheme) {
 		return nil, invalidf("this version does not know %s: stores yet; it knows %s", scheme, known)
@@ -148,16 +171,20 @@ func URL(raw string, opts *Options) (*Store, error) {
 }
 
 // known names the URLs of this version.
-const known = "sqlite:PATH, redis://HOST, rediss://HOST, redis+sentinel://HOST,HOST/MASTER and redis+cluster://HOST,HOST"
+const known = "sqlite:PATH, redis://HOST, rediss://HOST, redis+sentinel://HOST,HOST/MASTER, redis+cluster://HOST,HOST, " +
+	"postgres://HOST/DATABASE and mysql://HOST/DATABASE"
 
 // schemes are those of this version.
 func schemes() []string {
-	return []string{"sqlite", redisScheme, redissScheme, sentinelScheme, clusterScheme}
+	return []string{
+		"sqlite", redisScheme, redissScheme, sentinelScheme, clusterScheme,
+		postgresScheme, postgresqlScheme, mysqlScheme, mariadbScheme,
+	}
 }
 
 // planned are the schemes that other versions know.
 func planned() []string {
-	return []string{"postgres", "postgresql", "mysql", "mariadb", "etcd"}
+	return []string{"etcd"}
 }
 
 // split parts a URL at its scheme. What cannot be a scheme is not repeated.

@@ -142,7 +142,6 @@ func TestWhatCannotBeRightIsInvalidAndSaysWhatIsKnown(t *testing.T) {
 		":x":                               "does not begin with a scheme",
 		"1x:y":                             "does not begin with a scheme",
 		"etcd://h":                         "does not know etcd: stores yet; it knows sqlite:PATH, redis://",
-		"postgres://h/d":                   "does not know postgres: stores yet",
 		"rediss+x://h":                     `"rediss+x" is no scheme`,
 		"sqlite3:x":                        "did you mean sqlite?",
 		"oracle:x":                         `"oracle" is no scheme of a store; this`,
@@ -177,7 +176,9 @@ func TestNoErrorShowsAPassword(t *testing.T) {
 		"redis://:x#hunter2@h", "redis://:x%hunter2@h", "redis://:hunter2@h:x", "redis://h/hunter2", "redis://h?slot=a&slot=hunter2",
 		"redis://h?password=hunter2", "redis://h?db=hunter2", "redis+sentinel://:hunter2@h", "redis+sentinel://h?sentinel_password=hunter2",
 		"redis+sentinel://h/m?sentinel_password=hunter2&db=x", "redis+cluster://:hunter2@h/1", "rediss://:hunter2@h?tls_ca=/nonexistent",
-		"x://u:hunter2@h", "mysql://u:hunter2@h/%zz",
+		"x://u:hunter2@h", "postgres://u:hunter2@h", "postgres://u:hunter2@h/d?sslrootcert=/n&sslmode=verify-ca", "postgres://u:hunter2/@h/d",
+		"postgres://u:hunter2@h/d?host=x", "postgres://u:hunter2@h/d?sslmode=x", "mysql://u:hunter2@h", "mysql://u:hunter2@h/d?tls=hunter2",
+		"mysql://u:hunter2@tcp(h)/d", "mysql://u:hunter2@h/%zz",
 		"hunter2", "hunter2@host:1", "//u:hunter2@h", "sqlite://u:hunter2@h/x", "sqlite://hunter2", "sqlite:x?password=hunter2",
 		"sqlite:x?synchronous=hunter2", "sqlite:x?prefix=a&prefix=hunter2", "sqlite:x?prefix=hunter2%", "postgres:hunter2",
 	} {
@@ -243,6 +244,7 @@ func FuzzURL(f *testing.F) {
 		for _, url := range []string{
 			"redis://u:" + secret + "@" + rest, "rediss://:" + secret + rest + "@h", "redis+sentinel://u:" + secret + "@" + rest,
 			"redis+cluster://u:" + secret + rest + "@h", "redis+sentinel://h/m?sentinel_password=" + secret + rest,
+			"postgres://u:" + secret + "@" + rest, "mysql://u:" + secret + "@h/" + rest,
 			"//" + secret + rest, "sqlite://" + secret + rest,
 		} {
 			store, err := open.URL(url, nil)

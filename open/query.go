@@ -54,6 +54,14 @@ func (p *parameters) text(name string) string {
 	return value
 }
 
+// textOr is text, or what is meant where it is not given.
+func (p *parameters) textOr(name, otherwise string) string {
+	if !p.values.Has(name) {
+		return otherwise
+	}
+	return p.text(name)
+}
+
 // oneOf is a parameter with a few possible values; the first is the default.
 func (p *parameters) oneOf(name string, possible ...string) string {
 	value := p.values.Get(name)

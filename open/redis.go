@@ -87,7 +87,7 @@ func readRedis(scheme, rest string) (*redis.UniversalOptions, *redislease.Option
 	if scheme == sentinelScheme {
 		port = sentinelPort
 	}
-	a, err := parseAddress(scheme, rest, port)
+	a, err := parseAddress(scheme, rest, port, "")
 	if err != nil {
 		return nil, nil, err
 	}
