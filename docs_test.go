@@ -70,7 +70,7 @@ func TestREADMEMapsEveryFolder(t *testing.T) {
 
 func TestLinksInDocsLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#"]+)(#[^)]*)?\)`)
 	for _, file := range files(t, ".md") {
 		for _, m := range link.FindAllStringSubmatch(read(t, file), -1) {
 			if strings.Contains(m[1], "://") {
