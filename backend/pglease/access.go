@@ -96,16 +96,25 @@ func (p pooled) send(ctx context.Context, text string) ([]*pgconn.Result, error)
 	return nil, err
 }
 
-// acquire waits for a connection, and leaves word of that.
 func (p pooled) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	return patiently(ctx, p.pool.Acquire, func() bool {
+		s := p.pool.Stat()
+		return s.AcquiredConns() >= s.MaxConns()
+	})
+}
+
+// patiently waits for a connection, and leaves word where the pool is full.
+func patiently[C any](ctx context.Context, acquire func(context.Context) (C, error), full func() bool) (C, error) {
+	waited := make(chan bool, 1)
 	word := time.AfterFunc(fullPool, func() {
-		if s := p.pool.Stat(); s.AcquiredConns() >= s.MaxConns() {
+		isFull := full()
+		if isFull {
 			sqllease.Note(ctx, errFull)
 		}
+		waited <- isFull
 	})
-	conn, err := p.pool.Acquire(ctx)
-	word.Stop()
-	if err == nil {
+	conn, err := acquire(ctx)
+	if !word.Stop() && <-waited && err == nil {
 		sqllease.Note(ctx, nil)
 	}
 	return conn, err
@@ -201,17 +210,10 @@ func (p plain) inside(ctx context.Context, work func(context.Context, *sql.Tx) e
 }
 
 func (p plain) acquire(ctx context.Context) (*sql.Conn, error) {
-	word := time.AfterFunc(fullPool, func() {
-		if s := p.db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
-			sqllease.Note(ctx, errFull)
-		}
+	return patiently(ctx, p.db.Conn, func() bool {
+		s := p.db.Stats()
+		return s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections
 	})
-	conn, err := p.db.Conn(ctx)
-	word.Stop()
-	if err == nil {
-		sqllease.Note(ctx, nil)
-	}
-	return conn, err
 }
 
 func scan(rows *sql.Rows) ([]*row, error) {
