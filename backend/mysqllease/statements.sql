@@ -273,3 +273,10 @@ UPDATE {claims} FORCE INDEX (by_id) SET session = 0, expires_at = GREATEST(expir
 -- name: sitters
 SELECT few.id, few.session FROM (SELECT id, session FROM {claims} WHERE `key` = $1 AND waiting = 0 ORDER BY number LIMIT $2) AS few
 WHERE few.session > 0;
+
+-- For a guard, in the user's transaction: the place of claim $3 with number $2 in $1, if it
+-- holds: its number, whether it holds, whether it was revoked. Whoever would delete it has
+-- to wait. Its whole primary key is named, so no gap is locked, whatever the isolation.
+-- name: guard
+SELECT number, 1, revoked FROM {claims} FORCE INDEX (PRIMARY)
+WHERE `key` = $1 AND waiting = 0 AND number = $2 AND id = $3 LOCK IN SHARE MODE;

@@ -62,10 +62,8 @@ func (d *Driver) beat(ctx context.Context, g *roll) (beat, error) {
 			if late == nil { // else this is one more try
 				late = d.roster.late(g, now+lasts)
 			}
-			for _, p := range late {
-				if err := t.exec(stPart, p.id[:], k.session, p.until); err != nil {
-					return beat{}, err
-				}
+			if err := t.part(k, late); err != nil {
+				return beat{}, err
 			}
 			if _, err := t.affect(stRenewLife, k.inbox[:], k.session, lasts); err != nil {
 				return beat{}, err
@@ -78,6 +76,25 @@ func (d *Driver) beat(ctx context.Context, g *roll) (beat, error) {
 			return beat{alive: p.until > p.now, changed: p.changed, left: duration(p.until - unsaid - p.now)}, err
 		})
 	})
+}
+
+// part takes claims out of their life. One whose rows another transaction has locked, as a
+// guard does, stays for now: the others must not wait for it.
+func (t *tx) part(k sessionKey, late []parted) error {
+	for i := range late {
+		p := &late[i]
+		_, free, err := t.places(p.id)
+		if err != nil {
+			return err
+		}
+		if p.kept = !free; p.kept {
+			continue
+		}
+		if err := t.exec(stPart, p.id[:], k.session, p.until); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lookAtLife reads how the claims of a life are.

@@ -64,6 +64,8 @@ type Setup struct {
 	// of the claim: its number, whether it holds, whether it was revoked; the row is locked
 	// so that nobody can delete it before that transaction ends. Nil: there is no guard.
 	Guard func(ref driver.Ref) []Query
+	// BeforeGuard runs before what Guard asks, outside the user's transaction. Nil: nothing does.
+	BeforeGuard func(ctx context.Context, ref driver.Ref)
 	// Intact runs before each try of a step. Nil: nothing can be wrong.
 	Intact func() error
 	// Push brings news of this client's claims until ctx ends, and says with
@@ -138,7 +140,7 @@ func (c *Client) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 	if j.Leaving != nil {
 		c.known.drop(j.Leaving.ID)
 	}
-	c.known.expect(j.Ref)
+	c.known.expect(j.Ref, j.Life)
 	return c.steps.Join(ctx, j)
 }
 
@@ -150,8 +152,12 @@ func (c *Client) Renew(ctx context.Context, items []driver.Renewal, answer func(
 			answer(i, driver.Standing{}, c.explain(err, Fault{}))
 			continue
 		}
-		if item.Mode == driver.Drop {
+		switch item.Mode {
+		case driver.Drop:
 			c.known.drop(item.ID)
+		case driver.Extend:
+			c.known.ask(item.ID, item.Life)
+		case driver.Fix:
 		}
 		order = append(order, i)
 	}

@@ -50,6 +50,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 	if d.stmts.text[stGuard] != "" {
 		setup.Guard = d.guardQueries
 	}
+	if dialect.Rows != nil {
+		setup.BeforeGuard = d.enrolForGuard
+	}
 	if dialect.Literal == nil {
 		setup.Prepare = func(ctx context.Context) error { return d.stmts.prepareAll(ctx, db) }
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hasp-dev/hasp/driver"
 )
@@ -73,6 +74,9 @@ func (c *Client) guard(ctx context.Context, lease driver.Proven, ref driver.Ref,
 			return err
 		}
 	}
+	if c.setup.BeforeGuard != nil {
+		c.setup.BeforeGuard(ctx, ref)
+	}
 	places := 0
 	for _, q := range c.setup.Guard(ref) {
 		answer, err := query(ctx, q)
@@ -130,4 +134,20 @@ func (d *Driver) guardQueries(ref driver.Ref) []Query {
 		all[i] = Query{Text: d.stmts.text[stGuard], Args: args}
 	}
 	return all
+}
+
+// enrolling bounds how long a guard waits for another connection.
+const enrolling = time.Second
+
+// enrolForGuard lets a claim live by its client's life, where a guard's lock keeps the
+// claim's row from being rewritten: what renews it then is another row. A claim that cannot
+// be enrolled is guarded all the same, and not renewed meanwhile.
+func (d *Driver) enrolForGuard(ctx context.Context, ref driver.Ref) {
+	life, ok := d.known.life(ref.ID)
+	if !ok || life.Own || d.roster.has(ref.ID) || d.db.Stats().MaxOpenConnections == 1 {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, enrolling)
+	defer stop()
+	d.Renew(ctx, []driver.Renewal{{Ref: ref, Mode: driver.Extend, Life: life}}, func(int, driver.Standing, error) {})
 }

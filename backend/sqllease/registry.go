@@ -21,16 +21,37 @@ type stay struct {
 	number  int64 // 0 until the Join is answered
 	keys    []string
 	holds   bool
-	revoked bool // the client was told
+	revoked bool        // the client was told
+	life    driver.Life // that was asked for last
 }
 
 // expect notes a claim before its Join is sent.
-func (r *registry) expect(ref driver.Ref) {
+func (r *registry) expect(ref driver.Ref, life driver.Life) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.stays[ref.ID]; !ok {
 		r.stays[ref.ID] = &stay{id: ref.ID, keys: slices.Clone(ref.Keys)}
 	}
+	r.stays[ref.ID].life = life
+}
+
+// ask notes the life a renewal asks for.
+func (r *registry) ask(id driver.ID, life driver.Life) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.stays[id]; s != nil {
+		s.life = life
+	}
+}
+
+// life answers the life that was asked for last.
+func (r *registry) life(id driver.ID) (life driver.Life, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.stays[id]; s != nil {
+		return s.life, true
+	}
+	return driver.Life{}, false
 }
 
 // settle notes what a step has answered.

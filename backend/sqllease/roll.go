@@ -51,6 +51,7 @@ type parted struct {
 	id    driver.ID
 	until int64
 	was   *member
+	kept  bool // another transaction keeps it where it is for now
 }
 
 // late picks the claims that no renewal has named for long, though their life goes on:
@@ -78,7 +79,7 @@ func (r *roster) part(late []parted, done bool) {
 	defer r.mu.Unlock()
 	for _, p := range late {
 		p.was.parting = false
-		if done && r.members[p.id] == p.was {
+		if done && !p.kept && r.members[p.id] == p.was {
 			r.forget(p.id)
 		}
 	}

@@ -131,6 +131,14 @@ func (r *roster) lose(l *life) {
 	r.drop(l)
 }
 
+// has says whether a claim lives by a life.
+func (r *roster) has(id driver.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[id]
+	return m != nil && !m.leaving
+}
+
 // isOpen says whether the row of a life was written.
 func (r *roster) isOpen(l *life) bool {
 	r.mu.Lock()
