@@ -28,6 +28,21 @@ func joined(t *testing.T, d *sqlitelease.Driver, client string, n int, life driv
 	return items
 }
 
+// newMemory makes a database with one connection, which keeps no disk busy.
+func newMemory(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	if err := sqlitelease.Migrate(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // renewed renews and answers how many are in each state.
 func renewed(t *testing.T, d *sqlitelease.Driver, items []driver.Renewal) map[driver.State]int {
 	t.Helper()
@@ -73,8 +88,7 @@ func TestAnIntervalsRenewalOfTenThousandClaimsIsOneRow(t *testing.T) {
 	if testing.Short() {
 		n = 1000
 	}
-	_, db := newFile(t)
-	db.SetMaxOpenConns(1) // total_changes is a connection's own
+	db := newMemory(t)
 	d := sqlitelease.New(db, nil)
 	items := joined(t, d, "client", n, held(time.Hour, 0))
 	if got := renewed(t, d, items); got[driver.Holding] != n {
@@ -317,12 +331,12 @@ func TestWhoWaitsBehindIsSeenThroughTheSession(t *testing.T) {
 // ones cost bounded steps.
 func TestDeadReadersAreFoundInACrowd(t *testing.T) {
 	t.Parallel()
-	n := 3000
+	n := 2000
 	if testing.Short() {
 		n = 300
 	}
-	path, db := newFile(t)
-	alive, dying := sqlitelease.New(db, nil), sqlitelease.New(openFile(t, path), nil)
+	db := newMemory(t)
+	alive, dying := sqlitelease.New(db, nil), sqlitelease.New(db, nil)
 	reader := func(d *sqlitelease.Driver, inbox string) driver.Renewal {
 		c := mutex(inbox, "key")
 		c.Capacity, c.Life = 1<<30, held(time.Hour, 0)

@@ -24,7 +24,7 @@ UPDATE {lines} SET last = last WHERE key = X'' AND last < 0;
 -- One look at a line that counts nothing. $1 key, $2 inbox, $3 ID. The clock; the oldest
 -- client; the session's safety; last; sweep_at; the front's expiry, and whether it waits;
 -- the earliest expiry of the crowd that lives by no life; the first number that waits;
--- whether the ID is known; whether any life has expired.
+-- whether the ID is known; the earliest expiry of a life.
 -- name: glance
 SELECT {now},
   (SELECT value FROM {meta} WHERE name = 'oldest_client'),
@@ -36,7 +36,7 @@ SELECT {now},
   (SELECT MIN(expires_at) FROM {claims} WHERE key = $1 AND session = 0 AND (waiting = 1 OR capacity > 1)),
   (SELECT number FROM {claims} WHERE key = $1 AND waiting = 1 ORDER BY number LIMIT 1),
   EXISTS (SELECT 1 FROM {claims} WHERE id = $3),
-  EXISTS (SELECT 1 FROM {sessions} WHERE session > 0 AND expires_at <= {now});
+  (SELECT expires_at FROM {sessions} WHERE session > 0 AND expires_at >= 0 ORDER BY expires_at LIMIT 1);
 
 -- The clock.
 -- name: clock

@@ -85,7 +85,7 @@ func (s *step) buryLife(k sessionKey) (left bool, err error) {
 	if err != nil || !dead {
 		return false, err
 	}
-	s.ended[k] = true
+	s.note(k, true)
 	rows, err := s.claims(stOwed, k.session, maxRemovals)
 	if err != nil {
 		return false, err

@@ -84,9 +84,20 @@ func (s *step) enrol(c *claim, given driver.Life) bool {
 		return false
 	}
 	s.d.roster.expect(c.id, l)
+	if s.renewing == nil {
+		s.renewing = make(map[*life]bool)
+	}
 	s.renewing[l] = true
 	s.enrolled, c.session = l, l.number
 	return true
+}
+
+// raise notes that something happened to a claim of a session.
+func (t *tx) raise(k sessionKey) {
+	if t.changed == nil {
+		t.changed = make(map[sessionKey]bool)
+	}
+	t.changed[k] = true
 }
 
 // touch notes that something about a claim changes which its client would not see in the
@@ -98,7 +109,7 @@ func (s *step) touch(id driver.ID, session int64) {
 	case s.d.roster.owns(session):
 		s.d.roster.touch(id)
 	default:
-		s.changed[k] = true
+		s.raise(k)
 	}
 }
 
@@ -160,9 +171,17 @@ func (s *step) isDead(c claim) (bool, error) {
 	}
 	dead, err := s.endLife(k)
 	if err == nil {
-		s.ended[k] = dead
+		s.note(k, dead)
 	}
 	return dead, err
+}
+
+// note keeps what was found of a life that seemed to have expired.
+func (s *step) note(k sessionKey, dead bool) {
+	if s.ended == nil {
+		s.ended = make(map[sessionKey]bool)
+	}
+	s.ended[k] = dead
 }
 
 // endLife ends a life that has expired, or has ended before.

@@ -63,7 +63,7 @@ type told struct {
 }
 
 func newStep(t *tx) *step {
-	return &step{tx: t, lines: make(map[string]*line), ended: make(map[sessionKey]bool)}
+	return &step{tx: t, lines: make(map[string]*line)}
 }
 
 // open looks at the lines of the keys, first of all at those it has not seen, and
@@ -107,7 +107,7 @@ func (s *step) look(key string, id driver.ID) (*line, error) {
 	g.now = s.now
 	l := &line{glance: g, key: key, waited: g.firstWaiting.Valid}
 	s.lines[key] = l
-	s.fallen = s.fallen || g.fallen
+	s.fallen = s.fallen || l.fallen()
 	return l, nil
 }
 
@@ -167,7 +167,7 @@ func (s *step) seemDead(l *line, limit int) ([]claim, error) {
 		}
 		dead = append(dead, some...)
 	}
-	if left := limit - len(dead); l.fallen && left > 0 {
+	if left := limit - len(dead); l.fallen() && left > 0 {
 		some, err := s.claims(stDeadFallen, key, s.now, left)
 		if err != nil {
 			return nil, err
@@ -338,7 +338,7 @@ func (s *step) finish() error {
 	for _, t := range s.told {
 		inbox := t.claim.id.Inbox()
 		if !s.d.ear.hears(inbox) {
-			s.changed[sessionKey{inbox: inbox}] = true
+			s.raise(sessionKey{inbox: inbox})
 			continue
 		}
 		s.after = append(s.after, func() {

@@ -26,7 +26,7 @@ type tx struct {
 }
 
 func newTx(d *Driver, conn *sql.Conn) *tx {
-	return &tx{d: d, conn: conn, changed: make(map[sessionKey]bool), renewing: make(map[*life]bool)}
+	return &tx{d: d, conn: conn}
 }
 
 // lock takes the database's right to write, or the keys', before anything is read.
@@ -124,13 +124,13 @@ type glance struct {
 	crowdExpiry  sql.NullInt64 // the earliest, of claims that may stand beside others and live by no life
 	firstWaiting sql.NullInt64 // its number
 	known        bool          // the ID is somewhere
-	fallen       bool          // there are lives that have expired
+	lifeExpiry   sql.NullInt64 // the earliest, of all lives
 }
 
 func (t *tx) glance(key string, inbox [6]byte, id driver.ID) (glance, error) {
 	var g glance
 	err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
-		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known, &g.fallen)
+		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known, &g.lifeExpiry)
 	return g, err
 }
 
@@ -150,8 +150,11 @@ func newerSchema(name string) error {
 // dead says whether a claim of the line may have expired.
 func (g glance) dead() bool {
 	return (g.frontExpiry.Valid && g.frontExpiry.Int64 <= g.now) || (g.crowdExpiry.Valid && g.crowdExpiry.Int64 <= g.now) ||
-		(g.fallen && g.frontExpiry.Valid)
+		(g.fallen() && g.frontExpiry.Valid)
 }
+
+// fallen says whether any life has expired.
+func (g glance) fallen() bool { return g.lifeExpiry.Valid && g.lifeExpiry.Int64 <= g.now }
 
 // holders says whether anybody holds.
 func (g glance) holders() bool { return g.frontWaits.Valid && g.frontWaits.Int64 == 0 }
