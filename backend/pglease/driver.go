@@ -58,6 +58,7 @@ func newDriver(open func(names) access, opts *Options, err error, pool *pgxpool.
 	setup := sqllease.Setup{
 		Name: name, Err: err, Writers: 4, PollMin: pollMin, PollMax: pollMax, Classify: classify,
 		Inspect: func(ctx context.Context) error { return inspect(ctx, s.access, n) },
+		Guard:   n.guard,
 	}
 	if pool != nil {
 		p := &pusher{pool: pool, steps: s}
