@@ -228,7 +228,7 @@ func TestVersionHelpAndCompletionPrint(t *testing.T) {
 		"version":               "hasp ",
 		"version --json":        `"version": `,
 		"--help":                "Examples:",
-		"run --help":            "Examples:",
+		"run --help":            "It is 137, too, if",
 		"ls --help":             "Examples:",
 		"show --help":           "Examples:",
 		"release --help":        "Examples:",
