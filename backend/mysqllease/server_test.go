@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,10 @@ import (
 	"github.com/hasp-dev/hasp/backend/mysqllease"
 )
 
-// server is a MariaDB of this test's own.
+// serverVariable names another server's program for the tests: a mysqld of MySQL.
+const serverVariable = "HASP_MYSQL_SERVER"
+
+// server is a MariaDB of this test's own, or what serverVariable names.
 type server struct {
 	addr string
 	dir  string
@@ -32,11 +36,8 @@ type server struct {
 func startServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	s := &server{dir: tb.TempDir(), args: args}
-	data := filepath.Join(s.dir, "data")
-	install := exec.CommandContext(tb.Context(), program(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data, "--tmpdir="+s.dir,
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--user="+user())
-	if text, err := install.CombinedOutput(); err != nil {
-		tb.Fatalf("mariadb-install-db: %v\n%s", err, text)
+	if text, err := s.install(tb).CombinedOutput(); err != nil {
+		tb.Fatalf("the server's data cannot be made: %v\n%s", err, text)
 	}
 	tb.Cleanup(s.stop)
 	for range 5 {
@@ -49,6 +50,19 @@ func startServer(tb testing.TB, args ...string) *server {
 	tb.Fatalf("mariadbd does not start:\n%s", text)
 	return nil
 }
+
+// install makes the server's data.
+func (s *server) install(tb testing.TB) *exec.Cmd {
+	tb.Helper()
+	args := []string{"--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--user=" + user()}
+	if path := os.Getenv(serverVariable); path != "" {
+		return exec.Command(path, append(args, "--initialize-insecure")...)
+	}
+	return exec.Command(program(tb, "mariadb-install-db"), append(args, "--auth-root-authentication-method=normal", "--skip-test-db")...)
+}
+
+// isMySQL says that the tests run against a server of MySQL.
+func isMySQL() bool { return os.Getenv(serverVariable) != "" }
 
 func program(tb testing.TB, name string) string {
 	tb.Helper()
@@ -82,11 +96,15 @@ func (s *server) start(tb testing.TB) bool {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.cmd = exec.Command(program(tb, "mariadbd"), append([]string{
+	path, own := os.Getenv(serverVariable), []string{"--mysqlx=OFF", "--skip-name-resolve=0", "--secure-file-priv=NULL"}
+	if path == "" {
+		path, own = program(tb, "mariadbd"), nil
+	}
+	s.cmd = exec.Command(path, slices.Concat([]string{
 		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1", "--port=" + port,
 		"--socket=" + filepath.Join(s.dir, "sock"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--skip-log-bin",
 		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-buffer-pool-size=64M", "--max-connections=1000",
-	}, s.args...)...)
+	}, own, s.args)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		tb.Fatal(err)

@@ -218,7 +218,7 @@ FROM {sessions} WHERE inbox >= $1 AND session = 0 ORDER BY inbox LIMIT $2;
 -- Removes the sessions of inbox $1 unless there is a claim with an ID from $2 to $3.
 -- name: drop_session
 DELETE s FROM {sessions} AS s FORCE INDEX (PRIMARY) WHERE s.inbox = $1
-AND NOT EXISTS (SELECT 1 FROM {claims} WHERE id >= $2 AND id <= $3);
+AND NOT EXISTS (SELECT 1 FROM {claims} FORCE INDEX (by_id) WHERE id >= $2 AND id <= $3);
 
 -- Renews life $2 of inbox $1, unless it is dead: it lasts $3 from now on, or longer.
 -- name: renew_life
@@ -246,7 +246,7 @@ WHERE inbox = $1 AND session = $2 AND expires_at > 0 AND expires_at <= $3;
 -- Removes life $2 of inbox $1 if it is dead and no claim lives by it.
 -- name: drop_life
 DELETE s FROM {sessions} AS s FORCE INDEX (PRIMARY) WHERE s.inbox = $1 AND s.session = $2 AND s.expires_at = 0
-AND NOT EXISTS (SELECT 1 FROM {claims} AS c WHERE c.session = $2);
+AND NOT EXISTS (SELECT 1 FROM {claims} AS c FORCE INDEX (by_session) WHERE c.session = $2);
 
 -- At most $2 lives that have expired at $1: inbox, session.
 -- name: fallen_lives
