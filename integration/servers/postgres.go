@@ -15,27 +15,42 @@ import (
 	"github.com/hasp-dev/hasp/integration/process"
 )
 
-// Postgres is one PostgreSQL server, on a free port, with a folder of its own.
+// Postgres is one PostgreSQL server. Its port and folder stay the same over restarts.
 type Postgres struct {
 	Addr string // host:port
 
-	dir  string
-	proc *process.Process
+	dir      string
+	settings []string
+	proc     *process.Process
 }
 
 // StartPostgres starts a server. settings are name=value, as in its configuration file.
 // The caller closes it.
 func StartPostgres(settings ...string) (*Postgres, error) {
+	return newPostgres(settings, (*Postgres).prepare)
+}
+
+// StartStandby starts a standby of the server, which follows it without making it wait.
+func (p *Postgres) StartStandby() (*Postgres, error) {
+	return newPostgres(p.settings, func(s *Postgres) error { return s.copyOf(p) })
+}
+
+func newPostgres(settings []string, prepare func(*Postgres) error) (*Postgres, error) {
 	dir, err := os.MkdirTemp("", "hasp-postgres-")
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{dir: dir}
-	if err := p.prepare(); err != nil {
+	p := &Postgres{dir: dir, settings: settings}
+	if err := prepare(p); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	for tries := 1; ; tries++ {
-		if err = p.start(settings); err == nil {
+		port, err := freePort()
+		if err == nil {
+			p.Addr = loopback + ":" + strconv.Itoa(port)
+			err = p.Start()
+		}
+		if err == nil {
 			return p, nil
 		}
 		if tries == portTries || !errors.Is(err, errPortTaken) {
@@ -46,7 +61,19 @@ func StartPostgres(settings ...string) (*Postgres, error) {
 
 // prepare makes the folder of the data.
 func (p *Postgres) prepare() error {
-	cmd, err := p.command("initdb", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+	return p.run("initdb", "-D", p.data(), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+}
+
+// copyOf makes the folder of a standby's data.
+func (p *Postgres) copyOf(primary *Postgres) error {
+	return p.run("pg_basebackup", "-d", primary.URL(), "-D", p.data(), "-R", "-X", "stream", "-c", "fast")
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
+
+// run runs one of PostgreSQL's programs to its end.
+func (p *Postgres) run(name string, args ...string) error {
+	cmd, err := p.command(name, args...)
 	if err != nil {
 		return err
 	}
@@ -56,46 +83,53 @@ func (p *Postgres) prepare() error {
 		}
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w:\n%s", err, out)
+		return fmt.Errorf("%s: %w:\n%s", name, err, out)
 	}
 	return nil
 }
 
-func (p *Postgres) start(settings []string) error {
-	port, err := freePort()
-	if err != nil {
-		return err
-	}
-	p.Addr = loopback + ":" + strconv.Itoa(port)
-	args := []string{"-p", strconv.Itoa(port), "-k", p.dir, "-h", loopback}
-	for _, s := range settings {
+// Start starts the server again after Kill, on the same port and folder.
+func (p *Postgres) Start() error {
+	_, port, _ := strings.Cut(p.Addr, ":")
+	args := []string{"-D", p.data(), "-p", port, "-k", p.dir, "-h", loopback}
+	for _, s := range p.settings {
 		args = append(args, "-c", s)
 	}
-	cmd, err := p.command("postgres", args...)
-	if err != nil {
-		return err
-	}
-	if p.proc, err = process.Start(cmd, nil); err != nil {
-		return err
-	}
-	if err := p.proc.Await("database system is ready to accept connections"); err != nil {
+	var taken error
+	err := await("PostgreSQL to start", func(context.Context) (bool, error) {
+		cmd, err := p.command("postgres", args...)
+		if err != nil {
+			return false, err
+		}
+		if p.proc, err = process.Start(cmd, nil); err != nil {
+			return false, err
+		}
+		if err = p.proc.Await("database system is ready to accept"); err == nil {
+			return true, nil // also "read-only connections"
+		}
 		p.proc.Kill()
 		if strings.Contains(p.proc.Output(), "Address already in use") {
-			return errPortTaken
+			taken = errPortTaken
+			return true, nil
 		}
-		return err
-	}
-	return nil
+		return false, err // what the killed one has left may take a moment to go
+	})
+	return errors.Join(err, taken)
 }
 
-// command is a program of PostgreSQL's on this server's data. PostgreSQL refuses to run as
-// root, so root runs it as the user that its package has made.
+// command is a program of PostgreSQL's.
 func (p *Postgres) command(name string, args ...string) (*exec.Cmd, error) {
 	path, err := postgresProgram(name)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, append([]string{"-D", filepath.Join(p.dir, "data")}, args...)...)
+	return p.asPostgres(path, args...)
+}
+
+// asPostgres is a program that refuses to run as root, so root runs it as the user that
+// PostgreSQL's package has made.
+func (p *Postgres) asPostgres(path string, args ...string) (*exec.Cmd, error) {
+	cmd := exec.Command(path, args...)
 	cmd.Dir = p.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if os.Getuid() != 0 {
@@ -126,10 +160,65 @@ func (p *Postgres) URL() string { return "postgres://postgres@" + p.Addr + "/pos
 // PID is the process id of the server, whose children serve the clients.
 func (p *Postgres) PID() int { return p.proc.PID() }
 
+// Errors are the lines of the server's log that complain.
+func (p *Postgres) Errors() string {
+	var all []string
+	for line := range strings.Lines(p.proc.Output()) {
+		if strings.Contains(line, "ERROR:") || strings.Contains(line, "FATAL:") {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// Kill ends the server as a crash does.
+func (p *Postgres) Kill() {
+	children := p.children()
+	p.proc.Kill()
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// Pause makes the server silent; its connections stay.
+func (p *Postgres) Pause() error {
+	if err := p.proc.Pause(); err != nil { // it starts no more children
+		return err
+	}
+	for _, pid := range p.children() {
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended is as silent
+	}
+	return nil
+}
+
+// Resume lets a paused server go on.
+func (p *Postgres) Resume() error {
+	for _, pid := range p.children() {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+	return p.proc.Resume()
+}
+
+// children are the processes that the server has started.
+func (p *Postgres) children() []int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
+	var all []int
+	for _, field := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// Promote makes a standby a primary.
+func (p *Postgres) Promote() error { return p.run("pg_ctl", "promote", "-D", p.data(), "-w") }
+
 // Close ends the server and removes its folder.
 func (p *Postgres) Close() error {
 	if p.proc != nil {
 		// Not killed, so that it gives its shared memory back.
+		_ = p.Resume()
 		_ = p.proc.Signal(syscall.SIGINT)
 		ctx, stop := context.WithTimeout(context.Background(), process.Limit)
 		defer stop()
