@@ -8,10 +8,14 @@
 // that begin with "hasp", and channels that begin with "hasp:". Without the channels
 // locks work, and waiting polls.
 //
-// *redis.Ring is refused. The client stays the caller's; the driver runs on its pool
-// with at most four commands at a time, and one push connection. Commands are sent
-// once: where go-redis would send again by itself, hasp does, as it knows which
-// repeats are harmless.
+// *redis.Ring is refused. The client stays the caller's. Steps go by at most four
+// connections to each server, fewer where the client's pool is smaller, which the driver
+// makes with the client's options, dialer and credentials, and closes in Close: it must
+// be able to cut one whose caller has given up. Of a client that has hooks when New is
+// called, or of Sentinel, the pool is used instead, with at most four commands at a time
+// that are answered. Checks and listings go by the pool, and one more connection listens.
+// Commands are sent once: where go-redis would send again by itself, hasp does, as it
+// knows which repeats are harmless.
 //
 // # Storage layout
 //

@@ -76,7 +76,7 @@ func (d *Driver) attach(rdb redis.UniversalClient) error {
 		if c == nil {
 			return invalid("no client")
 		}
-		d.nodes.single = d.newNode(d.own(c), nil, 0)
+		d.nodes.single = d.newNode(d.own(c), nil, 0).byLanes(c)
 	case *redis.ClusterClient:
 		if c == nil {
 			return invalid("no client")
@@ -88,20 +88,25 @@ func (d *Driver) attach(rdb redis.UniversalClient) error {
 	return nil
 }
 
-// longestRead is how long a reply is waited for where the user's client waits longer.
-const longestRead = 5 * time.Second
+// maxRead is how long a reply is waited for where the user's client waits longer.
+const maxRead = 5 * time.Second
 
-// own is the user's client, with its pool and hooks, that neither reads for ever nor
-// sends anything twice: the store would have to remember each ID then.
-func (d *Driver) own(c *redis.Client) *redis.Client {
+// longestRead is how long a reply to a client with c's options is waited for.
+func (d *Driver) longestRead(c *redis.Client) time.Duration {
 	read := c.Options().ReadTimeout
-	if read <= 0 || read > longestRead {
-		read = longestRead
+	if read <= 0 || read > maxRead {
+		read = maxRead
 	}
 	if d.opts.Replicas > 0 {
 		read = max(read, d.opts.ReplicaTimeout+time.Second)
 	}
-	clone := c.WithTimeout(read)
+	return read
+}
+
+// own is the user's client, with its pool and hooks, that neither reads for ever nor
+// sends anything twice: the store would have to remember each ID then.
+func (d *Driver) own(c *redis.Client) *redis.Client {
+	clone := c.WithTimeout(d.longestRead(c))
 	clone.Options().MaxRetries = 0 // its options are a copy of the user's
 	return clone
 }
@@ -140,6 +145,7 @@ func (d *Driver) Close(ctx context.Context) error {
 	d.closed = true
 	d.mu.Unlock()
 	d.end()
+	defer d.nodes.close()
 	done := make(chan struct{})
 	go func() {
 		d.work.Wait()

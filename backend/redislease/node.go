@@ -38,8 +38,35 @@ type nodes struct {
 
 func (d *Driver) newNode(rdb runner, finder runner, retry time.Duration) *node {
 	n := &node{d: d, rdb: rdb, finder: finder, retry: retry}
-	n.fly, n.over = n.run, d.life.Done()
+	n.fly, n.over, n.start, n.limit = n.run, d.life.Done(), d.background, maxFlights
 	return n
+}
+
+// byLanes has the node's flights go by lanes of their own, where a client like c can be
+// made. They are no more than c would have connections.
+func (n *node) byLanes(c *redis.Client) *node {
+	if !canLane(c) {
+		return n
+	}
+	n.retry = 0 // a lane sends once
+	n.lanes = func() *lane { return newLane(c, n.d.longestRead(c)) }
+	n.limit = min(maxFlights, c.Options().PoolSize)
+	if active := c.Options().MaxActiveConns; active > 0 {
+		n.limit = min(n.limit, active)
+	}
+	return n
+}
+
+// close gives the connections up that were the driver's own.
+func (ns *nodes) close() {
+	if ns.single != nil {
+		ns.single.close()
+	}
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	for _, n := range ns.of {
+		n.close()
+	}
 }
 
 // node answers the server of a line.
@@ -79,7 +106,7 @@ func (d *Driver) find(line string) (*node, error) {
 	defer ns.mu.Unlock()
 	n := ns.of[rdb]
 	if n == nil {
-		n = d.newNode(rdb, ns.cluster, retryFloor(rdb.Options()))
+		n = d.newNode(rdb, ns.cluster, retryFloor(rdb.Options())).byLanes(rdb)
 		ns.of[rdb] = n
 	}
 	return n, nil
@@ -104,10 +131,13 @@ const (
 // run sends calls in one pipeline and sets their results. Scripts the server does not
 // know are sent once more, each once whole; where it has forgotten them again by then,
 // each call whole.
-func (n *node) run(calls []*call) {
-	ctx := n.d.life
+func (n *node) run(calls []*call, l *lane) {
+	ctx, rdb := n.d.life, n.rdb
+	if l != nil {
+		rdb = l.rdb
+	}
 	began := time.Now()
-	f, err := n.flavour(ctx)
+	f, err := n.flavour(ctx, rdb)
 	if err != nil {
 		for _, c := range calls {
 			c.err = err
@@ -115,7 +145,7 @@ func (n *node) run(calls []*call) {
 		return
 	}
 	for left, how := calls, byName; len(left) > 0 && how <= allWhole; how++ {
-		cmds := n.send(ctx, f, left, how)
+		cmds := n.send(ctx, rdb, f, left, how)
 		var again []*call
 		for i, c := range left {
 			if c.reply, c.err = cmds[i].Val(), cmds[i].Err(); code(c.err) == "NOSCRIPT" {
@@ -129,7 +159,7 @@ func (n *node) run(calls []*call) {
 		if n.finder == nil {
 			c.err = elsewhere(c.err)
 		} else if moved(c.err) {
-			n.follow(ctx, f, c)
+			n.follow(ctx, f, c, l)
 		}
 		c.slow = slow || n.finder != nil && c.slow
 		if c.err == redis.Nil { //nolint:errorlint // go-redis answers it as it is
@@ -140,7 +170,7 @@ func (n *node) run(calls []*call) {
 }
 
 // send is one pipeline.
-func (n *node) send(ctx context.Context, f flavour, calls []*call, how int) []*redis.Cmd {
+func (n *node) send(ctx context.Context, rdb runner, f flavour, calls []*call, how int) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
 	counts := false
 	for i, c := range calls {
@@ -151,14 +181,14 @@ func (n *node) send(ctx context.Context, f flavour, calls []*call, how int) []*r
 		counts = counts || c.counts
 	}
 	if counts && n.d.opts.Replicas > 0 {
-		n.confirmed(ctx, calls, cmds)
+		n.confirmed(ctx, rdb, calls, cmds)
 		return cmds
 	}
 	if len(cmds) == 1 {
-		_ = n.rdb.Process(ctx, cmds[0]) // the command has the error
+		_ = rdb.Process(ctx, cmds[0]) // the command has the error
 		return cmds
 	}
-	pipe := n.rdb.Pipeline()
+	pipe := rdb.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, cmd)
 	}
@@ -167,8 +197,8 @@ func (n *node) send(ctx context.Context, f flavour, calls []*call, how int) []*r
 }
 
 // confirmed sends the pipeline and has the same connection wait for the replicas.
-func (n *node) confirmed(ctx context.Context, calls []*call, cmds []*redis.Cmd) {
-	pipe := n.rdb.Pipeline()
+func (n *node) confirmed(ctx context.Context, rdb runner, calls []*call, cmds []*redis.Cmd) {
+	pipe := rdb.Pipeline()
 	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, cmd)
 	}
@@ -190,15 +220,28 @@ func (n *node) confirmed(ctx context.Context, calls []*call, cmds []*redis.Cmd) 
 }
 
 // follow sends one call again through the cluster's client, which finds its master.
-func (n *node) follow(ctx context.Context, f flavour, c *call) {
+// That client cannot be cut; the flight can.
+func (n *node) follow(ctx context.Context, f flavour, c *call, l *lane) {
 	c.slow = true
-	for _, load := range []bool{false, true} {
-		cmd := c.command(ctx, f, load)
-		_ = n.finder.Process(ctx, cmd)
-		c.reply, c.err = cmd.Val(), cmd.Err()
-		if code(c.err) != "NOSCRIPT" {
-			return
+	var cut <-chan struct{}
+	if l != nil {
+		cut = l.ended()
+	}
+	got := make(chan *redis.Cmd, 1)
+	go func() {
+		for _, load := range []bool{false, true} {
+			cmd := c.command(ctx, f, load)
+			if _ = n.finder.Process(ctx, cmd); load || code(cmd.Err()) != "NOSCRIPT" {
+				got <- cmd
+				return
+			}
 		}
+	}()
+	select {
+	case cmd := <-got:
+		c.reply, c.err = cmd.Val(), cmd.Err()
+	case <-cut:
+		c.reply, c.err = nil, errCut
 	}
 }
 

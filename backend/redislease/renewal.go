@@ -160,7 +160,7 @@ func (r *renewing) submit(ctx context.Context, b batch) {
 		landed <- landing{batch: b, err: err}
 		return
 	}
-	n.submit(c)
+	n.submit(ctx, c)
 }
 
 // holding makes the call for claims that stand alone.

@@ -12,12 +12,12 @@ import (
 )
 
 // flavour asks the server once what it understands.
-func (n *node) flavour(ctx context.Context) (flavour, error) {
+func (n *node) flavour(ctx context.Context, rdb runner) (flavour, error) {
 	if known := n.speaks.Load(); known > 0 {
 		return flavour(known - 1), nil
 	}
 	cmd := redis.NewStringCmd(ctx, "info", "server")
-	err := n.rdb.Process(ctx, cmd)
+	err := rdb.Process(ctx, cmd)
 	f := modern
 	switch {
 	case code(err) == "NOPERM": // it may not be asked: most are modern

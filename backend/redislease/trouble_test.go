@@ -227,8 +227,13 @@ func TestCallsReturnOnASilentSocket(t *testing.T) {
 		"long":           func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Minute, 10 },
 		"context":        func(o *redis.Options) { o.ContextTimeoutEnabled = true },
 		"one connection": func(o *redis.Options) { o.PoolSize = 1 },
+		"hooked":         func(*redis.Options) {}, // its calls go by the user's pool
 	} {
-		p := newParty(t, s.client(t, set), nil)
+		rdb := s.client(t, set)
+		if what == "hooked" {
+			rdb.AddHook(&counter{})
+		}
+		p := newParty(t, rdb, nil)
 		x := p.claim(newKey())
 		p.joins(&x, driver.Holding)
 		resume, err := s.pause()

@@ -1,0 +1,163 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lane is a client of one connection, for one flight at a time. go-redis does not stop
+// reading a socket when a context ends; the connection of a lane can be cut from outside,
+// so a caller may wait for its answer himself, on his own goroutine.
+type lane struct {
+	rdb *redis.Client
+
+	mu    sync.Mutex
+	conns map[*laneConn]struct{} // open ones
+	isCut bool                   // the flight under way
+	cut   chan struct{}          // closed with it
+}
+
+var errCut = errors.New("the connection was cut: nobody waits for the answer any more")
+
+// canLane reports whether a client like c can be made. One with hooks would lack them,
+// one of Sentinel would not learn of a failover from the sentinels.
+func canLane(c *redis.Client) bool {
+	hooks := reflect.ValueOf(c).Elem().FieldByName("slice")
+	hooked := !hooks.IsValid() || hooks.Kind() != reflect.Slice || hooks.Len() > 0
+	return !hooked && c.Options().Addr != "FailoverClient" && c.Options().Dialer != nil
+}
+
+// newLane makes a client with the options of c. It connects when it is first used.
+func newLane(c *redis.Client, read time.Duration) *lane {
+	l := &lane{conns: make(map[*laneConn]struct{}), cut: make(chan struct{})}
+	o := *c.Options()
+	o.Dialer = l.dialer(o.Dialer)
+	o.MaxRetries = -1 // none: the store would have to remember each ID then
+	o.ReadTimeout, o.WriteTimeout = read, read
+	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
+	l.rdb = redis.NewClient(&o)
+	return l
+}
+
+// begin makes the lane ready for a flight.
+func (l *lane) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isCut {
+		l.isCut, l.cut = false, make(chan struct{})
+	}
+}
+
+// end cuts the flight under way: what it waits for fails at once.
+func (l *lane) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isCut {
+		return
+	}
+	l.isCut = true
+	close(l.cut)
+	for c := range l.conns {
+		_ = c.Conn.SetDeadline(time.Now())
+	}
+}
+
+// ended is closed when the flight under way is cut.
+func (l *lane) ended() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cut
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer makes the connections of another dialer ones that can be cut, also while they
+// are made.
+func (l *lane) dialer(dial dialer) dialer {
+	type dialled struct {
+		conn net.Conn
+		err  error
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		got := make(chan dialled, 1)
+		go func() {
+			conn, err := dial(ctx, network, addr)
+			got <- dialled{conn, err}
+		}()
+		select {
+		case g := <-got:
+			if g.err != nil {
+				return nil, g.err
+			}
+			return l.add(g.conn), nil
+		case <-l.ended():
+			go func() {
+				if g := <-got; g.err == nil {
+					_ = g.conn.Close()
+				}
+			}()
+			return nil, errCut
+		}
+	}
+}
+
+func (l *lane) add(conn net.Conn) net.Conn {
+	c := &laneConn{Conn: conn, lane: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+	if sys, ok := conn.(syscall.Conn); ok {
+		return laneSysConn{c, sys}
+	}
+	return c
+}
+
+// laneConn is a connection of a lane. Once its flight is cut, no deadline moves any more.
+type laneConn struct {
+	net.Conn
+
+	lane *lane
+}
+
+// laneSysConn lets go-redis look whether an idle connection was closed by the server.
+type laneSysConn struct {
+	*laneConn
+
+	sys syscall.Conn
+}
+
+// SyscallConn implements syscall.Conn.
+func (c laneSysConn) SyscallConn() (syscall.RawConn, error) { return c.sys.SyscallConn() }
+
+// SetDeadline implements net.Conn.
+func (c *laneConn) SetDeadline(t time.Time) error { return c.set(c.Conn.SetDeadline, t) }
+
+// SetReadDeadline implements net.Conn.
+func (c *laneConn) SetReadDeadline(t time.Time) error { return c.set(c.Conn.SetReadDeadline, t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *laneConn) SetWriteDeadline(t time.Time) error { return c.set(c.Conn.SetWriteDeadline, t) }
+
+func (c *laneConn) set(deadline func(time.Time) error, t time.Time) error {
+	c.lane.mu.Lock()
+	defer c.lane.mu.Unlock()
+	if c.lane.isCut {
+		return errCut
+	}
+	return deadline(t)
+}
+
+// Close implements net.Conn.
+func (c *laneConn) Close() error {
+	c.lane.mu.Lock()
+	delete(c.lane.conns, c)
+	c.lane.mu.Unlock()
+	return c.Conn.Close()
+}
