@@ -3,7 +3,9 @@ module github.com/hasp-dev/hasp/integration
 go 1.25.0
 
 require (
+	github.com/go-sql-driver/mysql v1.10.1
 	github.com/hasp-dev/hasp v0.0.0
+	github.com/hasp-dev/hasp/backend/mysqllease v0.0.0
 	github.com/hasp-dev/hasp/backend/redislease v0.0.0
 	github.com/hasp-dev/hasp/backend/sqlitelease v0.0.0
 	github.com/redis/go-redis/v9 v9.14.1
@@ -12,6 +14,7 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
@@ -26,6 +29,7 @@ require (
 
 replace (
 	github.com/hasp-dev/hasp => ../
+	github.com/hasp-dev/hasp/backend/mysqllease => ../backend/mysqllease
 	github.com/hasp-dev/hasp/backend/redislease => ../backend/redislease
 	github.com/hasp-dev/hasp/backend/sqlitelease => ../backend/sqlitelease
 )

@@ -17,7 +17,8 @@ import (
 // no error from any socket.
 func TestLL1_ASilentPartitionIsToldBeforeTheNextGrant(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
-		const clients, each, ttl = 10, 10, time.Second
+		const clients, each = 10, 10
+		ttl := s.unhurried(time.Second)
 		next := s.client(t).With(hasp.LockOptions{TTL: ttl})
 		var all sync.WaitGroup
 		for c := range clients {
@@ -71,11 +72,11 @@ func TestLL2_ADeadServerIsALoss(t *testing.T) {
 		c := s.client(t).With(hasp.LockOptions{TTL: ttl})
 		lease := must(c.Mutex("k").Lock(t.Context()))(t)
 		down := time.Now()
-		s.redis.Kill()
+		s.server.Kill()
 		if took := lost(t, lease, soon).Sub(down); took > ttl+prompt/5 {
 			t.Errorf("told %s after the server's death, TTL %s", took, ttl)
 		}
-		wantNil(t, s.redis.Start())
+		wantNil(t, s.server.Start())
 		eventually(t, soon, "the client works again", func() bool {
 			again, err := c.Mutex("other").TryLock(t.Context())
 			return err == nil && again.Release(t.Context()) == nil
@@ -94,7 +95,7 @@ func TestLL5_ALateReplyProlongsNothing(t *testing.T) {
 		c := far.client(t).With(hasp.LockOptions{TTL: ttl})
 		lease := must(c.Mutex("late").Lock(t.Context()))(t)
 		begin := time.Now()
-		renewed := way.Spoil(proxy.Rule{Fault: proxy.DelayReply, Match: "late", Delay: 3 * ttl})
+		renewed := way.Spoil(proxy.Rule{Fault: proxy.DelayReply, Match: s.renewal("late"), Delay: 3 * ttl})
 		<-renewed
 		way.Hold(proxy.ToServer) // and no other renewal gets through
 		if took := lost(t, lease, soon).Sub(begin); took > ttl+ttl/2 {
@@ -234,10 +235,10 @@ func TestPZ5_AStoppedServerGivesNoSecondHolder(t *testing.T) {
 			released(t, lease)
 		})
 		waiting(t, s.client(t), "k", 1)
-		wantNil(t, s.redis.Pause())
+		wantNil(t, s.server.Pause())
 		told := lost(t, lease, soon)
 		time.Sleep(ttl)
-		wantNil(t, s.redis.Resume())
+		wantNil(t, s.server.Resume())
 		if next.Wait(); !told.Before(granted) {
 			t.Error("B was granted before A was told")
 		}

@@ -74,7 +74,7 @@ func (o *ordeal) start() *worker {
 	w := &worker{name: fmt.Sprintf("w%d", o.started)}
 	b := o.brief
 	b.Name, b.Seed = w.name, o.brief.Seed+uint64(o.started)
-	if o.store.redis != nil {
+	if o.store.server != nil {
 		s, p := o.store.behind(o.t)
 		b.Store, w.way = s.addr, p
 	}
@@ -254,26 +254,32 @@ func networked() []fault {
 	}
 }
 
-// redisFaults are what can happen to a Redis server.
+// serverFaults are what can happen to any server.
+func serverFaults() []fault {
+	return []fault{
+		{"the server stops", func(o *ordeal, ctx context.Context) {
+			wantNil(o.t, o.store.server.Pause())
+			o.rest(ctx, 2*o.brief.TTL)
+			wantNil(o.t, o.store.server.Resume())
+		}},
+		{"the server dies and comes back", func(o *ordeal, ctx context.Context) {
+			o.store.server.Kill()
+			o.rest(ctx, o.brief.TTL)
+			wantNil(o.t, o.store.server.Start())
+		}},
+		{"the server forgets", func(o *ordeal, ctx context.Context) { o.wipe(ctx) }},
+		{"no connections", func(o *ordeal, ctx context.Context) { _ = o.store.disconnect(ctx) }},
+	}
+}
+
+// redisFaults are what can happen to a Redis server besides.
 func redisFaults() []fault {
 	command := func(words ...any) func(*ordeal, context.Context) {
 		return func(o *ordeal, ctx context.Context) { _, _ = o.store.redis.Command(ctx, words...) }
 	}
 	return []fault{
-		{"the server stops", func(o *ordeal, ctx context.Context) {
-			wantNil(o.t, o.store.redis.Pause())
-			o.rest(ctx, 2*o.brief.TTL)
-			wantNil(o.t, o.store.redis.Resume())
-		}},
-		{"the server dies and comes back", func(o *ordeal, ctx context.Context) {
-			o.store.redis.Kill()
-			o.rest(ctx, o.brief.TTL)
-			wantNil(o.t, o.store.redis.Start())
-		}},
-		{"the server forgets", func(o *ordeal, ctx context.Context) { o.wipe(ctx) }},
 		{"no scripts", command("SCRIPT", "FLUSH")},
 		{"no subscribers", command("CLIENT", "KILL", "TYPE", "pubsub")},
-		{"no connections", command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")},
 		{"client pause", command("CLIENT", "PAUSE", "300", "ALL")},
 	}
 }
@@ -282,9 +288,8 @@ func redisFaults() []fault {
 func (o *ordeal) wipe(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	o.record.Add(history.Event{Kind: history.Wiping})
-	wantNil(o.t, o.store.redis.Admin().FlushAll(ctx).Err())
-	now := must(o.store.redis.Admin().Time(ctx).Result())(o.t)
-	o.record.Add(history.Event{Kind: history.Wiped, Number: now.UnixMicro()})
+	wantNil(o.t, o.store.wipe(ctx))
+	o.record.Add(history.Event{Kind: history.Wiped, Number: must(o.store.now(ctx))(o.t)})
 }
 
 // sqliteFaults are what can happen to a file.
@@ -349,7 +354,10 @@ func TestRW2_SM1_FR5_PZ2_NoHistoryBreaksAPromise(t *testing.T) {
 	brief := crew.Brief{Clients: 4, Hands: 2, Keys: 3, TTL: 600 * time.Millisecond, Think: 100 * time.Millisecond, Breathes: true}
 	t.Run("redis", func(t *testing.T) {
 		s := onRedis(t, persistent)
-		endure(t, s, slices.Concat(worldly(), networked(), redisFaults()), brief)
+		endure(t, s, slices.Concat(worldly(), networked(), serverFaults(), redisFaults()), brief)
+	})
+	t.Run("mysql", func(t *testing.T) {
+		endure(t, startMySQL(t), slices.Concat(worldly(), networked(), serverFaults()), brief)
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		brief.Clients = slower(2, 1)

@@ -26,7 +26,7 @@ func TestRS1_OneLostRenewalIsTriedAgainInTime(t *testing.T) {
 				c := far.client(t).With(hasp.LockOptions{TTL: ttl})
 				lease := must(c.Mutex("renewed").Lock(t.Context()))(t)
 				before := lease.TrustedUntil()
-				happened := way.Spoil(proxy.Rule{Fault: fault, Match: "renewed"})
+				happened := way.Spoil(proxy.Rule{Fault: fault, Match: s.renewal("renewed")})
 				select {
 				case <-happened:
 				case <-time.After(ttl):
@@ -105,7 +105,11 @@ func TestRS4_ABusyProcessorDoesNotSilenceTheRenewal(t *testing.T) {
 // TestRS5_AThousandLeasesOnASlowNetwork: none is lost, on few connections.
 func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
-		const n, ttl = 1000, 3 * time.Second
+		const ttl = 3 * time.Second
+		n := 1000
+		if s.sql != nil {
+			n = 200 // a database takes the first step of each for itself
+		}
 		far, way := s.behind(t)
 		c := far.client(t).With(hasp.LockOptions{TTL: ttl})
 		var all sync.WaitGroup
@@ -296,15 +300,15 @@ func TestCL5_ADeadlineOnABusyKeyIsNotADeadStore(t *testing.T) {
 			t.Errorf("%v does not say that the deadline passed", err)
 		}
 		released(t, holder)
-		if s.redis == nil {
+		if s.server == nil {
 			return
 		}
-		wantNil(t, s.redis.Pause())
+		wantNil(t, s.server.Pause())
 		ctx, stop = context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer stop()
 		_, err = c.Mutex("k").Lock(ctx)
 		wantClass(t, err, "unavailable")
-		wantNil(t, s.redis.Resume())
+		wantNil(t, s.server.Resume())
 	})
 }
 
@@ -322,7 +326,7 @@ func TestRR5_ACloseIsTheEnd(t *testing.T) {
 		if err := c.Close(ctx); err == nil {
 			t.Error("Close says nothing of ten leases that are held")
 		}
-		happened := way.Spoil(proxy.Rule{Fault: proxy.DropReply, Match: "k"})
+		happened := way.Spoil(proxy.Rule{Fault: proxy.DropReply, Match: s.renewal("k")})
 		select {
 		case <-happened:
 			t.Error("a command was sent after Close")

@@ -75,14 +75,25 @@ type kind struct {
 type store struct {
 	name   string
 	addr   string         // for clients
+	server server         // nil: there is none
+	host   string         // of the server, as it stands in addr
 	redis  *servers.Redis // nil: it is no Redis
+	sql    *sql.DB        // nil: it is no SQL server; for the test's own statements
 	file   string         // of SQLite
 	remain func(ctx context.Context) ([]string, error)
 }
 
+// server is what tests do to a server, whatever it is.
+type server interface {
+	Kill()         // as a crash does
+	Start() error  // once more, at the same address, with the data it had
+	Pause() error  // it takes what is sent, and answers nothing
+	Resume() error // and goes on
+}
+
 // kinds are all stores; a check that suits every store runs on each.
 func kinds() []kind {
-	return []kind{{"redis", startRedis}, {"sqlite", startSQLite}}
+	return []kind{{"redis", startRedis}, {"sqlite", startSQLite}, {"mysql", startMySQL}}
 }
 
 // eachStore runs a check on every store, side by side with other tests.
@@ -134,7 +145,7 @@ func onRedis(t *testing.T, opts servers.RedisOptions) *store {
 }
 
 func storeOf(r *servers.Redis) *store {
-	return &store{name: "redis", addr: r.URL(), redis: r, remain: func(ctx context.Context) ([]string, error) {
+	return &store{name: "redis", addr: r.URL(), server: r, host: r.Addr, redis: r, remain: func(ctx context.Context) ([]string, error) {
 		return r.Admin().Keys(ctx, "*").Result()
 	}}
 }
@@ -145,7 +156,12 @@ func startSQLite(t *testing.T) *store {
 	db := must(sql.Open("sqlite", stores.SQLiteDSN(file)))(t)
 	wantNil(t, sqlitelease.Migrate(t.Context(), db, nil))
 	t.Cleanup(func() { wantNil(t, db.Close()) })
-	return &store{name: "sqlite", addr: "sqlite:" + file, file: file, remain: func(ctx context.Context) ([]string, error) {
+	return &store{name: "sqlite", addr: "sqlite:" + file, file: file, remain: rowsOf(db)}
+}
+
+// rowsOf says which tables of hasp's have rows.
+func rowsOf(db *sql.DB) func(ctx context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
 		var left []string
 		for _, table := range []string{"hasp_claims", "hasp_sessions", "hasp_lines"} {
 			var n int
@@ -157,7 +173,7 @@ func startSQLite(t *testing.T) *store {
 			}
 		}
 		return left, nil
-	}}
+	}
 }
 
 // must is for calls that answer a value and an error.
@@ -240,10 +256,10 @@ func (s *store) driver(t *testing.T) driver.Driver {
 // behind puts a proxy before the store's server.
 func (s *store) behind(t *testing.T) (*store, *proxy.Proxy) {
 	t.Helper()
-	p := must(proxy.New(s.redis.Addr))(t)
+	p := must(proxy.New(s.host))(t)
 	t.Cleanup(func() { wantNil(t, p.Close()) })
 	other := *s
-	other.addr = strings.Replace(s.addr, s.redis.Addr, p.Addr(), 1)
+	other.addr, other.host = strings.Replace(s.addr, s.host, p.Addr(), 1), p.Addr()
 	return &other, p
 }
 

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite" // the driver of the tests' database files
 
+	"github.com/hasp-dev/hasp/backend/mysqllease"
 	"github.com/hasp-dev/hasp/backend/redislease"
 	"github.com/hasp-dev/hasp/backend/sqlitelease"
 	"github.com/hasp-dev/hasp/driver"
@@ -40,6 +42,7 @@ func (o *Opened) Close() error {
 // Open makes a driver by an address:
 //
 //	sqlite:PATH
+//	mysql://HOST:PORT/DATABASE
 //	redis://HOST:PORT
 //	redis+sentinel://HOST:PORT,HOST:PORT/NAME
 //	redis+cluster://HOST:PORT,HOST:PORT
@@ -74,6 +77,9 @@ func open(address string, params url.Values) (*Opened, error) {
 	if !ok {
 		return nil, fmt.Errorf("no store at %q", address)
 	}
+	if scheme == "mysql" {
+		return openMySQL(rest, params)
+	}
 	nodes, name, _ := strings.Cut(rest, "/")
 	rdb, err := connect(scheme, strings.Split(nodes, ","), name, params)
 	if err != nil {
@@ -82,6 +88,28 @@ func open(address string, params url.Values) (*Opened, error) {
 	replicas, _ := strconv.Atoi(params.Get("replicas"))
 	opts := &redislease.Options{Slot: params.Get("slot"), Replicas: replicas}
 	return &Opened{Driver: redislease.New(rdb, opts), Redis: rdb}, nil
+}
+
+func openMySQL(place string, params url.Values) (*Opened, error) {
+	c := mysql.NewConfig()
+	c.Net, c.User, c.Logger = "tcp", "root", &mysql.NopLogger{}
+	c.Addr, c.DBName, _ = strings.Cut(place, "/")
+	if user := params.Get("user"); user != "" {
+		c.User, c.Passwd = user, params.Get("password")
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	if text := params.Get("pool"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("parameter pool: %w", err)
+		}
+		db.SetMaxOpenConns(n)
+	}
+	return &Opened{Driver: mysqllease.New(db, nil), SQL: db}, nil
 }
 
 // SQLiteDSN is how the tests open a database file.
