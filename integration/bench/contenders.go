@@ -17,7 +17,8 @@ import (
 )
 
 // contest is a number of contenders for one key. Each is a client of its own, and they
-// are spread over some processes; all of them want the key all the time.
+// are spread over some processes. Whoever has had the key comes back half a hold later:
+// at once, it would often take the key again itself where a library keeps no line.
 type contest struct {
 	Library    string
 	Addr, Key  string
@@ -41,7 +42,7 @@ const contestVariable = "HASP_BENCH_CONTEST"
 const (
 	readyMark = "#ready"
 	turnMark  = "#turn "
-	overMark  = "#over"
+	renewMark = "#renewal "
 )
 
 // contend turns the process into contenders and never returns, if it was started for
@@ -92,7 +93,13 @@ func (c contest) take() error {
 	for _, t := range turns {
 		fmt.Fprintln(out, turnMark, t.contender, int64(t.acquired), int64(t.releasing), int64(t.released))
 	}
-	fmt.Fprintln(out, overMark)
+	for _, l := range mine {
+		if o, ok := l.(*ours); ok && o.noted != nil {
+			for _, at := range o.renewals() {
+				fmt.Fprintln(out, renewMark, int64(at))
+			}
+		}
+	}
 	return out.Flush()
 }
 
@@ -149,6 +156,9 @@ func (c contest) want(ctx context.Context, l locker, contender int) ([]turn, err
 			return turns, unlessOver(ctx, err)
 		}
 		turns = append(turns, t)
+		if c.Hold > 0 {
+			time.Sleep(c.Hold / 2)
+		}
 	}
 	return turns, nil
 }
@@ -174,7 +184,13 @@ func clock() time.Duration {
 type crowd struct {
 	processes []*process.Process
 	mu        sync.Mutex
-	turns     []turn
+	told      told
+}
+
+// told is what contenders say when it is over.
+type told struct {
+	turns    []turn
+	renewals []time.Duration
 }
 
 // start starts the processes and waits until all of them are connected.
@@ -205,17 +221,21 @@ func (c contest) start() (*crowd, error) {
 }
 
 func (to *crowd) hear(process int, line string) {
-	text, ok := strings.CutPrefix(line, turnMark)
-	if !ok {
-		return
-	}
-	t := turn{process: process}
-	if _, err := fmt.Sscan(text, &t.contender, &t.acquired, &t.releasing, &t.released); err != nil {
-		return // it has no turn then, which the figures show
-	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	to.turns = append(to.turns, t)
+	// What cannot be read is missing from the figures.
+	if text, ok := strings.CutPrefix(line, turnMark); ok {
+		t := turn{process: process}
+		if _, err := fmt.Sscan(text, &t.contender, &t.acquired, &t.releasing, &t.released); err == nil {
+			to.told.turns = append(to.told.turns, t)
+		}
+	}
+	if text, ok := strings.CutPrefix(line, renewMark); ok {
+		var at time.Duration
+		if _, err := fmt.Sscan(text, &at); err == nil {
+			to.told.renewals = append(to.told.renewals, at)
+		}
+	}
 }
 
 // begin gives the sign to all.
@@ -228,16 +248,16 @@ func (to *crowd) begin() error {
 	return nil
 }
 
-// all waits for the end and answers all turns.
-func (to *crowd) all(ctx context.Context) ([]turn, error) {
+// all waits for the end and answers what all have told.
+func (to *crowd) all(ctx context.Context) (told, error) {
 	for _, p := range to.processes {
 		if err := p.Wait(ctx); err != nil {
-			return nil, err
+			return told{}, err
 		}
 	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	return to.turns, nil
+	return to.told, nil
 }
 
 // end kills what still runs.

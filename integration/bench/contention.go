@@ -9,7 +9,7 @@ import (
 func measureContention(ctx context.Context, p plan) ([]row, error) {
 	var rows []row
 	err := p.withRedis(func(s *redisServer) error {
-		g := &stage{plan: p, server: s}
+		g := p.redisStage(s)
 		names := []string{nameHasp, nameRueidislock, nameBsm}
 		sides, err := g.sides(p.contenders, 0, p.longWindow, names...)
 		if err != nil {

@@ -13,8 +13,9 @@ import (
 // stage is what a contest is watched on.
 type stage struct {
 	plan
-	server *redisServer
-	key    int
+	addr string // of the server
+	look func(ctx context.Context, lib library) (sight, error)
+	key  int
 }
 
 // watch runs a contest and answers its figures. It looks from the time on when everybody
@@ -23,7 +24,7 @@ func (g *stage) watch(ctx context.Context, lib library, contenders int, hold, wi
 	g.key++
 	warm, rest := window/4, window/20
 	c := contest{
-		Library: lib.name, Addr: g.server.Addr, Key: "contest:" + strconv.Itoa(g.key), Contenders: contenders,
+		Library: lib.name, Addr: g.addr, Key: "contest:" + strconv.Itoa(g.key), Contenders: contenders,
 		Processes: min(g.processes, contenders), Hold: hold, Run: warm + window + rest,
 	}
 	to, err := c.start()
@@ -44,14 +45,20 @@ func (g *stage) watch(ctx context.Context, lib library, contenders int, hold, wi
 	if err != nil {
 		return nil, err
 	}
-	turns, err := to.all(ctx)
+	all, err := to.all(ctx)
 	if err != nil {
 		return nil, err
 	}
+	turns := all.turns
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.acquired, b.acquired) })
 	for i := 1; i < len(turns); i++ {
 		if turns[i].acquired < turns[i-1].releasing {
 			return nil, fmt.Errorf("two had the key at once: %+v, %+v", turns[i-1], turns[i])
+		}
+	}
+	for _, at := range all.renewals {
+		if at >= before.at && at < after.at {
+			after.commands-- // it is counted apart
 		}
 	}
 	return summary(turns, before, after, contenders)
@@ -64,13 +71,15 @@ type sight struct {
 	cpu      time.Duration
 }
 
-func (g *stage) look(ctx context.Context, lib library) (sight, error) {
-	u, err := g.server.used(ctx, lib.sends...)
-	if err != nil {
-		return sight{}, err
-	}
-	cpu, err := g.server.cpu(ctx)
-	return sight{clock(), u.calls, cpu}, err
+func (p plan) redisStage(s *redisServer) *stage {
+	return &stage{plan: p, addr: s.Addr, look: func(ctx context.Context, lib library) (sight, error) {
+		u, err := s.used(ctx, lib.sends...)
+		if err != nil {
+			return sight{}, err
+		}
+		cpu, err := s.cpu(ctx)
+		return sight{clock(), u.calls, cpu}, err
+	}}
 }
 
 // summary is what happened between two looks.
@@ -93,7 +102,8 @@ func summary(turns []turn, from, to sight, contenders int) (figures, error) {
 		return nil, errors.New("nobody has had a turn")
 	}
 	return figures{
-		"p50": quantile(gaps, 0.5), "p99": quantile(gaps, 0.99), "p50 since call": quantile(sinceCall, 0.5),
+		"passed on": float64(len(gaps)) / n,
+		"p50":       quantile(gaps, 0.5), "p99": quantile(gaps, 0.99), "p50 since call": quantile(sinceCall, 0.5),
 		"commands": float64(to.commands-from.commands) / n, "cpu": us(to.cpu-from.cpu) / n,
 		"rate": n / (to.at - from.at).Seconds(), "fair": slices.Min(served) / slices.Max(served),
 	}, nil
@@ -116,12 +126,12 @@ func (g *stage) sides(contenders int, hold, window time.Duration, names ...strin
 	return sides, nil
 }
 
-// measureHandOver: somebody holds a key for 5 ms, the others wait, and each comes back as
-// soon as it has released. Only hand-overs to another process count.
+// measureHandOver: somebody holds a key for 5 ms while the others wait. Only hand-overs to
+// another process count.
 func measureHandOver(ctx context.Context, p plan) ([]row, error) {
 	var rows []row
 	err := p.withRedis(func(s *redisServer) error {
-		g := &stage{plan: p, server: s}
+		g := p.redisStage(s)
 		trip, err := g.roundTrip(ctx)
 		if err != nil {
 			return err
@@ -170,15 +180,21 @@ func handOverRows(r results, waiters int, trip float64, others []string) []row {
 			fmt.Sprintf("%.2f", commands), ""),
 	}
 	for _, name := range others {
-		rows = append(rows, compared(what+name+", p50; p99", micros(r.median(name, "p50"))+"; "+micros(r.median(name, "p99")), ""),
+		rows = append(rows, compared(what+name+", p50; p99", gapsOf(r, name), ""),
 			compared(fmt.Sprintf("client commands to a hand-over, %d waiting: %s", waiters, name), fmt.Sprintf("%.2f", r.median(name, "commands")), ""))
 	}
 	return rows
 }
 
+// gapsOf writes the times of hand-overs to another process, and how many of the turns were
+// such: where there is no line, most go to who is quickest.
+func gapsOf(r results, name string) string {
+	return fmt.Sprintf("%s; %s; %.0f %% of turns", micros(r.median(name, "p50")), micros(r.median(name, "p99")), 100*r.median(name, "passed on"))
+}
+
 // roundTrip answers how long one command takes by hand, in µs.
 func (g *stage) roundTrip(ctx context.Context) (float64, error) {
-	rdb := connect(g.server.Addr)
+	rdb := connect(g.addr)
 	defer rdb.Close()
 	r, err := interleave(ctx, g.rounds, side{nameRaw, func(ctx context.Context) (figures, error) {
 		var took []float64
@@ -197,8 +213,7 @@ func (g *stage) roundTrip(ctx context.Context) (float64, error) {
 	return r.median(nameRaw, "p50"), nil
 }
 
-// commands counts what a big crowd sends. Nobody holds the key for any time, so nobody
-// waits long enough to renew.
+// commands counts what a big crowd sends.
 func (g *stage) commands(ctx context.Context) (row, error) {
 	sides, err := g.sides(g.crowd+1, 0, g.longWindow, nameHasp)
 	if err != nil {

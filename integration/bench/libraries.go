@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/backend/redislease"
+	"github.com/hasp-dev/hasp/driver"
 )
 
 // locker is one client of one library.
@@ -61,7 +64,7 @@ func libraries() []library {
 }
 
 func named(name string) (library, error) {
-	for _, l := range libraries() {
+	for _, l := range append(libraries(), databases()...) {
 		if l.name == name {
 			return l, nil
 		}
@@ -74,16 +77,47 @@ func connect(addr string) *redis.Client { return redis.NewClient(&redis.Options{
 // ours is hasp with nothing but defaults.
 type ours struct {
 	client *hasp.Client
-	rdb    *redis.Client
+	below  func() error // closes what the driver is on
+	*noted              // of Redis; else nil
+}
+
+func newOurs(d driver.Driver, below func() error) (locker, error) {
+	client, err := hasp.New(d, nil)
+	if err != nil {
+		return nil, errors.Join(err, below())
+	}
+	return &ours{client: client, below: below}, nil
 }
 
 func openHasp(addr string) (locker, error) {
 	rdb := connect(addr)
-	client, err := hasp.New(redislease.New(rdb, nil), nil)
-	if err != nil {
-		return nil, err
+	d := &noted{Driver: redislease.New(rdb, nil)}
+	l, err := newOurs(d, rdb.Close)
+	if o, ok := l.(*ours); ok {
+		o.noted = d
 	}
-	return &ours{client, rdb}, nil
+	return l, err
+}
+
+// noted is a driver that notes when it renewed something.
+type noted struct {
+	*redislease.Driver
+	mu    sync.Mutex
+	times []time.Duration
+}
+
+func (n *noted) Renew(ctx context.Context, items []driver.Renewal, answer func(i int, s driver.Standing, err error)) {
+	n.mu.Lock()
+	n.times = append(n.times, clock())
+	n.mu.Unlock()
+	n.Driver.Renew(ctx, items, answer)
+}
+
+// renewals answers when that was.
+func (n *noted) renewals() []time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.times)
 }
 
 func (o *ours) lock(ctx context.Context, key string) (func() error, error) {
@@ -97,7 +131,7 @@ func (o *ours) lock(ctx context.Context, key string) (func() error, error) {
 func (o *ours) close() error {
 	ctx, stop := context.WithTimeout(context.Background(), ttl)
 	defer stop()
-	return errors.Join(o.client.Close(ctx), o.rdb.Close())
+	return errors.Join(o.client.Close(ctx), o.below())
 }
 
 // raw is a lock by hand: SET NX PX, and a script that compares and deletes.
@@ -195,7 +229,7 @@ type rueidisLock struct{ locker rueidislock.Locker }
 func openRueidislock(addr string) (locker, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
-		KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
+		KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl, TryNextAfter: ttl / 2,
 	})
 	return &rueidisLock{l}, err
 }

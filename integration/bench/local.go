@@ -10,12 +10,13 @@ import (
 	"sync"
 	"time"
 
+	_ "modernc.org/sqlite" // the driver of the file
+
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/backend/memlease"
 	"github.com/hasp-dev/hasp/backend/redislease"
 	"github.com/hasp-dev/hasp/backend/sqlitelease"
 	"github.com/hasp-dev/hasp/driver"
-	"github.com/hasp-dev/hasp/integration/stores"
 )
 
 // measureLocal: what hasp itself costs, without a network.
@@ -25,7 +26,7 @@ func measureLocal(ctx context.Context, p plan) ([]row, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	db, err := sql.Open("sqlite", stores.SQLiteDSN(filepath.Join(dir, "hasp.db")))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "hasp.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(normal)")
 	if err != nil {
 		return nil, err
 	}

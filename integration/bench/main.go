@@ -59,7 +59,7 @@ func run(ctx context.Context, p plan, only, out string, stdout io.Writer) error 
 	if err != nil {
 		return err
 	}
-	text, err := document(ctx, p, parts)
+	text, err := document(p, parts)
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,8 @@ func groups() []group {
 		{"scripts", "Redis: on the server", measureScripts},
 		{"memory", "Redis: memory", measureMemory},
 		{"partition", "Redis: a silent network", measurePartition},
+		{"postgres", "PostgreSQL", measurePostgres},
+		{"mariadb", "MariaDB", measureMariaDB},
 		{"local", "Within a process, and in a file", measureLocal},
 	}
 }

@@ -21,10 +21,13 @@ type plan struct {
 	fair       int           // of whom the least served is compared with the most served
 	crowd      int           // waiters of whom only the commands are counted
 	locks      int           // held at once
+	queue      []int         // waiters behind a lock in a database
 	idle       time.Duration // watched while nothing happens
+	churn      time.Duration // of new and used locks, after a third of it to warm up
 	partitions int           // holders that fall silent
 
 	cores    cores
+	versions map[string]string // of the servers that were started
 	progress io.Writer
 }
 
@@ -34,6 +37,7 @@ func full() plan {
 		rounds: 5, pairRounds: 9, window: 400 * time.Millisecond, longWindow: time.Second, hold: 5 * time.Millisecond,
 		goroutines: []int{2, 4, 64, 256}, waiters: []int{1, 8, 64, 256}, beside: []int{1, 64},
 		processes: 4, contenders: 64, fair: 16, crowd: 1000, locks: 10_000, idle: 10 * time.Second, partitions: 100,
+		queue: []int{1, 8, 64}, churn: 90 * time.Second, versions: make(map[string]string),
 	}
 }
 
@@ -43,7 +47,8 @@ func smoke() plan {
 		rounds: 1, pairRounds: 1, window: 20 * time.Millisecond, longWindow: 300 * time.Millisecond, hold: time.Millisecond,
 		goroutines: []int{4}, waiters: []int{1, 4}, beside: []int{1},
 		processes: 2, contenders: 4, fair: 3, crowd: 8, locks: 100, idle: time.Second, partitions: 3,
-		cores: cores{unbound: true},
+		queue: []int{2}, churn: 3 * time.Second,
+		cores: cores{unbound: true}, versions: make(map[string]string),
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,9 +21,12 @@ func (p plan) startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cores.bindServer(r.PID()); err != nil {
-		_ = r.Close()
-		return nil, err
+	err = p.cores.bindServer(r.PID())
+	if err == nil {
+		p.versions["Redis"], err = r.Info(context.Background(), "server", "redis_version")
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
 	return &redisServer{r}, nil
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	_ "github.com/go-sql-driver/mysql" // the driver of MariaDB
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hasp-dev/hasp/backend/mysqllease"
+	"github.com/hasp-dev/hasp/backend/pglease"
+)
+
+// Names of what is compared on databases.
+const (
+	nameOnPostgres = "hasp on PostgreSQL"
+	nameAdvisory   = "pg_advisory_lock by hand"
+	nameOnMariaDB  = "hasp on MariaDB"
+	nameGetLock    = "GET_LOCK by hand"
+)
+
+// databases are the same as libraries, on databases.
+func databases() []library {
+	return []library{
+		{name: nameOnPostgres, open: openPostgres},
+		{name: nameAdvisory, open: openAdvisory},
+		{name: nameOnMariaDB, open: openMariaDB},
+		{name: nameGetLock, open: openGetLock},
+	}
+}
+
+func openPostgres(url string) (locker, error) {
+	pool, err := pgxpool.New(context.Background(), url)
+	if err != nil {
+		return nil, err
+	}
+	return newOurs(pglease.New(pool, nil), func() error { pool.Close(); return nil })
+}
+
+func openMariaDB(dsn string) (locker, error) {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return nil, err
+	}
+	return newOurs(mysqllease.New(db, nil), db.Close)
+}
+
+// advisory is a lock of the session that has it; nothing of it is stored.
+type advisory struct{ conn *pgx.Conn }
+
+func openAdvisory(url string) (locker, error) {
+	conn, err := pgx.Connect(context.Background(), url)
+	return &advisory{conn}, err
+}
+
+func (a *advisory) lock(ctx context.Context, key string) (func() error, error) {
+	_, err := a.conn.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", key)
+	return func() error {
+		_, err := a.conn.Exec(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", key)
+		return err
+	}, err
+}
+
+func (a *advisory) close() error { return a.conn.Close(context.Background()) }
+
+// getLock is the same in MariaDB.
+type getLock struct {
+	db   *sql.DB
+	conn *sql.Conn
+}
+
+func openGetLock(dsn string) (locker, error) {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(context.Background())
+	return &getLock{db, conn}, err
+}
+
+func (g *getLock) lock(ctx context.Context, key string) (func() error, error) {
+	_, err := g.conn.ExecContext(ctx, "DO GET_LOCK(?, 60)", key)
+	return func() error {
+		_, err := g.conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", key)
+		return err
+	}, err
+}
+
+func (g *getLock) close() error { return errors.Join(g.conn.Close(), g.db.Close()) }
+
+// queues lets contenders hand a key over on a database, beside a lock by hand.
+func (p plan) queues(ctx context.Context, addr, ours, byHand string, bound goal) ([]row, error) {
+	g := &stage{plan: p, addr: addr, look: func(context.Context, library) (sight, error) { return sight{at: clock()}, nil }}
+	var rows []row
+	for _, n := range p.queue {
+		sides, err := g.sides(n+1, p.hold, p.longWindow, ours, byHand)
+		if err != nil {
+			return nil, err
+		}
+		r, err := interleave(ctx, p.rounds, sides...)
+		if err != nil {
+			return nil, err
+		}
+		what := fmt.Sprintf("release returned -> next acquired in another process, %d waiting, p50; p99: ", n)
+		first := compared(what+ours, gapsOf(r, ours), "")
+		if bound.text != "" {
+			first = bound.judged(fmt.Sprintf("%s-handover-%d", ours, n), what+ours, r.median(ours, "p50"), gapsOf(r, ours), "")
+		}
+		rows = append(rows, first, compared(what+byHand, gapsOf(r, byHand), ""))
+	}
+	return rows, nil
+}
+
+// pairsOf are free locks in a database, one goroutine.
+func (p plan) pairsOf(ctx context.Context, addr string, names ...string) ([]user, func(), error) {
+	var users []user
+	end := func() {
+		for _, u := range users {
+			_ = u.close()
+		}
+	}
+	for _, name := range names {
+		lib, err := named(name)
+		if err != nil {
+			return nil, end, err
+		}
+		l, err := lib.open(addr)
+		if err != nil {
+			return nil, end, err
+		}
+		users = append(users, user{name, l, true})
+	}
+	return users, end, ctx.Err()
+}
