@@ -95,7 +95,7 @@ func (g *guarded) awaitRenewal(lease *hasp.Lease, past time.Time) {
 // session is gone.
 func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"expired", "renewed before", "forced"} {
+	for _, how := range []string{"expired", "renewed before", "forced", "revoked"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			g, ctx := newGuarded(t), t.Context()
@@ -106,10 +106,13 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 			}
 			tx := g.guard(lease)
 			forced := make(chan error, 1)
-			if how == "forced" {
-				other := g.client(hasp.LockOptions{})
+			other := g.client(hasp.LockOptions{})
+			switch how {
+			case "forced":
 				go func() { forced <- other.ForceRelease(ctx, "order:42", 0) }()
-			} else {
+			case "revoked":
+				go func() { forced <- other.Revoke(ctx, "order:42", 0) }()
+			default:
 				<-lease.Done()
 				forced <- nil
 			}
@@ -141,7 +144,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 				t.Errorf("the next holder sees %d orders, want the one written under the guard", n)
 			}
 			if err := <-forced; err != nil {
-				t.Errorf("forced: %v", err)
+				t.Errorf("%s: %v", how, err)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func wantClass(t *testing.T, err, class error) {
 func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 	t.Parallel()
 	for kind, begin := range kinds {
-		for _, how := range []string{"expired", "renewed before", "forced"} {
+		for _, how := range []string{"expired", "renewed before", "forced", "revoked"} {
 			t.Run(kind+" "+how, func(t *testing.T) {
 				t.Parallel()
 				url, client := guarded(t)
@@ -149,9 +149,12 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 				}
 				other := client(hasp.LockOptions{})
 				forced := make(chan error, 1)
-				if how == "forced" {
+				switch how {
+				case "forced":
 					go func() { forced <- other.ForceRelease(t.Context(), "order:42", 0) }()
-				} else {
+				case "revoked":
+					go func() { forced <- other.Revoke(t.Context(), "order:42", 0) }()
+				default:
 					<-lease.Done()
 					forced <- nil
 				}
@@ -171,7 +174,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 					t.Errorf("the next holder sees %d orders, want the one written under the guard", n)
 				}
 				if err := <-forced; err != nil {
-					t.Errorf("forced: %v", err)
+					t.Errorf("%s: %v", how, err)
 				}
 			})
 		}
