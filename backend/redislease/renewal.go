@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	aloneBudget = 100 // claims that stand alone, in one call
-	crowdBudget = 20  // others: each costs five times as much
+	aloneBudget = 80 // claims that stand alone, in one call
+	crowdBudget = 20 // others: each costs five times as much
 )
 
 // renewing is one Renew under way.
@@ -167,25 +167,28 @@ func (r *renewing) submit(ctx context.Context, b batch) {
 func (r *renewing) holding(items []int) *call {
 	c := &call{script: &r.d.scripts.hold, keys: len(items), counts: true}
 	c.args = make([]any, 0, 2*len(items)+2)
+	hold := millis(r.items[items[0]].Life.Hold)
+	keep := string(appendHex(nil, keepSeconds(hold), 6))
 	for _, i := range items {
 		c.args = append(c.args, r.d.naming.line(r.items[i].Keys[0]))
 	}
-	c.args = append(c.args, millis(r.items[items[0]].Life.Hold))
+	c.args = append(c.args, hold, keep)
 	for _, i := range items {
-		it := &r.items[i]
-		c.args = append(c.args, wanted(it))
+		c.args = append(c.args, beginning(&r.items[i], keep))
 	}
 	return c
 }
 
-// wanted is an item's ID and its number, in hex as the records have it.
-func wanted(it *driver.Renewal) string {
-	const digits = 13
-	b := append(make([]byte, 0, len(it.ID)+digits), it.ID[:]...)
+// beginning is what the record of an item that stands alone begins with; where its number
+// is not known, its ID.
+func beginning(it *driver.Renewal, keep string) string {
 	if it.Number <= 0 {
-		return string(b)
+		return string(it.ID[:])
 	}
-	return string(appendHex(b, it.Number, digits))
+	b := append(make([]byte, 0, 40), "1a"...)
+	b = appendHex(b, it.Number, 13)
+	b = append(b, keep...)
+	return string(append(b, it.ID[:]...))
 }
 
 // renewal makes the call for others.
