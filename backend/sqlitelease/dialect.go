@@ -86,12 +86,25 @@ func inspectTables(ctx context.Context, db *sql.DB, t sqllease.Tables) error {
 		return fmt.Errorf("%s: %w: no table %s: run `hasp migrate`, or call sqlitelease.Migrate",
 			name, driver.ErrRefused, strings.Join(missing, ", "))
 	}
+	if err := inspectIndex(ctx, db, t.Name("claims_session")); err != nil {
+		return err
+	}
 	var oldest sql.NullInt64
 	err := db.QueryRowContext(ctx, "SELECT value FROM "+t.Meta+" WHERE name = 'oldest_client'").Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	return sqllease.CheckVersion(name, oldest)
+}
+
+// inspectIndex refuses tables without the index that a statement names.
+func inspectIndex(ctx context.Context, db *sql.DB, name string) error {
+	var found int
+	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND name = ?1", name).Scan(&found)
+	if err == nil && found == 0 {
+		err = fmt.Errorf("sqlitelease: %w: no index %s: run `hasp migrate`, or call sqlitelease.Migrate", driver.ErrRefused, name)
+	}
+	return err
 }
 
 func primaryKeys() map[string]string {

@@ -57,6 +57,13 @@ func TestMissingTablesAreRefusedUntilTheyAreMade(t *testing.T) {
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatalf("Check with tables: %v", err)
 	}
+	if _, err := db.Exec("DROP INDEX hasp_claims_session"); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, d.Check(t.Context()), "hasp migrate", "hasp_claims_session")
+	if err := sqlitelease.Migrate(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
