@@ -105,7 +105,7 @@ func TestTablesThatAreNotOursAreRefused(t *testing.T) {
 	s := sharedServer(t)
 	for want, change := range map[string]string{
 		"is not hasp's":   "ALTER TABLE hasp_lines DROP PRIMARY KEY, ADD PRIMARY KEY (sweep_at, `key`)",
-		"ENGINE = InnoDB": "ALTER TABLE hasp_lines ENGINE = Aria",
+		"ENGINE = InnoDB": "ALTER TABLE hasp_lines ENGINE = MyISAM",
 		"hasp_meta":       "DELETE FROM hasp_meta",
 	} {
 		db := s.open(t, s.database(t))
@@ -175,7 +175,7 @@ func TestAReadOnlyServerIsRefused(t *testing.T) {
 func TestASessionThatMayOnlyReadIsRefused(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	db := s.open(t, s.database(t), func(c *mysql.Config) { c.Params = map[string]string{"tx_read_only": "1"} })
+	db := s.open(t, s.database(t), func(c *mysql.Config) { c.Params = map[string]string{setting("read_only"): "1"} })
 	d := mysqllease.New(db, nil)
 	wantRefused(t, joins(t, d), "read-only")
 	wantRefused(t, d.Check(t.Context()), "read-only")

@@ -61,8 +61,13 @@ func (s *server) install(tb testing.TB) *exec.Cmd {
 	return exec.Command(program(tb, "mariadb-install-db"), append(args, "--auth-root-authentication-method=normal", "--skip-test-db")...)
 }
 
-// isMySQL says that the tests run against a server of MySQL.
-func isMySQL() bool { return os.Getenv(serverVariable) != "" }
+// setting is the name of a setting of transactions, which MariaDB calls tx_….
+func setting(name string) string {
+	if os.Getenv(serverVariable) != "" {
+		return "transaction_" + name
+	}
+	return "tx_" + name
+}
 
 func program(tb testing.TB, name string) string {
 	tb.Helper()
