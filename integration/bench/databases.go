@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver of MariaDB
 	"github.com/jackc/pgx/v5"
@@ -93,7 +94,9 @@ func (g *getLock) close() error { return errors.Join(g.conn.Close(), g.db.Close(
 
 // queues lets contenders hand a key over on a database, beside a lock by hand.
 func (p plan) queues(ctx context.Context, addr, ours, byHand string, bound goal) ([]row, error) {
-	g := &stage{plan: p, addr: addr, look: func(context.Context, library) (sight, error) { return sight{at: clock()}, nil }}
+	g := &stage{plan: p, addr: addr, joining: 15 * time.Millisecond, look: func(context.Context, library) (sight, error) {
+		return sight{at: clock()}, nil
+	}}
 	var rows []row
 	for _, n := range p.queue {
 		sides, err := g.sides(n+1, p.hold, p.longWindow, ours, byHand)

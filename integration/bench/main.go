@@ -124,6 +124,10 @@ func measure(ctx context.Context, p plan, only string) ([]part, error) {
 		}
 		begin := time.Now()
 		rows, err := g.measure(ctx, p)
+		if err != nil && ctx.Err() == nil {
+			p.say("%s: %v; once more", g.name, err)
+			rows, err = g.measure(ctx, p)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", g.name, err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,61 +19,68 @@ func measureMemory(ctx context.Context, p plan) ([]row, error) {
 	err := p.withRedis(func(s *redisServer) error {
 		rdb := connect(s.Addr)
 		defer rdb.Close()
-		raw, err := s.perItem(ctx, p.locks, func() error {
-			return pipelined(ctx, rdb, p.locks, func(pipe redis.Pipeliner, i int) {
-				pipe.SetNX(ctx, fmt.Sprintf("key:%05d", i), random(), ttl)
-			})
-		})
-		if err != nil {
-			return err
-		}
 		ours := newParty(s.Addr)
 		defer ours.close(ctx)
 		name, err := defaultName(ctx, s)
 		if err != nil {
 			return err
 		}
-		alone := claims(p.locks, func(i int) string { return fmt.Sprintf("key:%05d", i) })
-		for i := range alone {
-			alone[i].Name = name
-		}
-		free, err := s.perItem(ctx, p.locks, func() error { return ours.join(ctx, alone, driver.Holding) })
-		if err != nil {
-			return err
-		}
-		first, rest := p.line(1, ttl*6)
-		for i := range rest {
-			rest[i].Name = name
-		}
-		if err := ours.join(ctx, first, driver.Holding); err != nil {
-			return err
-		}
-		waiter, err := s.perItem(ctx, p.locks, func() error { return ours.join(ctx, rest, driver.Waiting) })
+		const perLock, perWaiter = "hasp, a lock", "hasp, a waiter"
+		r, err := interleave(ctx, min(p.rounds, 3), side{nameRaw, func(ctx context.Context) (figures, error) {
+			return p.perItem(ctx, s, func() error {
+				return pipelined(ctx, rdb, p.locks, func(pipe redis.Pipeliner, i int) {
+					pipe.SetNX(ctx, memoryKey(i), random(), 6*ttl)
+				})
+			})
+		}}, side{perLock, func(ctx context.Context) (figures, error) {
+			alone := claims(p.locks, memoryKey)
+			rename(alone, name)
+			return p.perItem(ctx, s, func() error { return ours.join(ctx, alone, driver.Holding) })
+		}}, side{perWaiter, func(ctx context.Context) (figures, error) {
+			first, rest := p.line(1, 6*ttl)
+			rename(rest, name)
+			if err := ours.join(ctx, first, driver.Holding); err != nil {
+				return nil, err
+			}
+			return p.perItem(ctx, s, func() error { return ours.join(ctx, rest, driver.Waiting) })
+		}})
+		measured := func(name string) string { return fmt.Sprintf("%.0f B", r.median(name, "bytes")) }
+		ratio, waiter := r.ratio(perLock, nameRaw, "bytes"), r.median(perWaiter, "bytes")
 		rows = []row{
-			compared("memory of a raw lock", fmt.Sprintf("%.0f B", raw), ""),
-			atMost(1.3, "≤ 1.3 x raw").judged("memory-alone", "memory of a free-standing lock: hasp", free/raw, fmt.Sprintf("%.0f B", free), times(free/raw, nameRaw)),
-			atMost(150, "≤ 150 B").judged("memory-waiter", "memory of each further waiter: hasp", waiter, fmt.Sprintf("%.0f B", waiter), ""),
+			compared("memory of a raw lock", measured(nameRaw), ""),
+			atMost(1.3, "≤ 1.3 x raw").judged("memory-alone", "memory of a free-standing lock: hasp", ratio, measured(perLock), times(ratio, nameRaw)),
+			atMost(150, "≤ 150 B").judged("memory-waiter", "memory of each further waiter: hasp", waiter, measured(perWaiter), ""),
 		}
 		return err
 	})
 	return rows, err
 }
 
-// perItem answers how many bytes the server has more for each of n items, and deletes
-// them when it is the caller's turn again.
-func (s *redisServer) perItem(ctx context.Context, n int, f func() error) (float64, error) {
+func memoryKey(i int) string { return fmt.Sprintf("key:%05d", i) }
+
+func rename(all []driver.Claim, name string) {
+	for i := range all {
+		all[i].Name = name
+	}
+}
+
+// perItem answers how many bytes the server has more for each lock or waiter, and then
+// deletes everything. It lets the server put its tables in order before it looks.
+func (p plan) perItem(ctx context.Context, s *redisServer, f func() error) (figures, error) {
+	time.Sleep(p.idle / 16)
 	before, err := s.memory(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := f(); err != nil {
-		return 0, err
+		return nil, err
 	}
+	time.Sleep(p.idle / 16)
 	after, err := s.memory(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return (after - before) / float64(n), s.do(ctx, "FLUSHALL", "SYNC")
+	return figures{"bytes": (after - before) / float64(p.locks)}, s.do(ctx, "FLUSHALL", "SYNC")
 }
 
 // defaultName is what hasp calls a client that has no name, as its claims carry it.

@@ -34,7 +34,7 @@ type plan struct {
 // full is what the table is made of.
 func full() plan {
 	return plan{
-		rounds: 5, pairRounds: 9, window: 400 * time.Millisecond, longWindow: time.Second, hold: 5 * time.Millisecond,
+		rounds: 5, pairRounds: 9, window: 300 * time.Millisecond, longWindow: 800 * time.Millisecond, hold: 5 * time.Millisecond,
 		goroutines: []int{2, 4, 64, 256}, waiters: []int{1, 8, 64, 256}, beside: []int{1, 64},
 		processes: 4, contenders: 64, fair: 16, crowd: 1000, locks: 10_000, idle: 10 * time.Second, partitions: 100,
 		queue: []int{1, 8, 64}, churn: 90 * time.Second, versions: make(map[string]string),

@@ -68,8 +68,9 @@ func (s *postgres) updated(ctx context.Context) (float64, error) {
 	return s.number(ctx, `SELECT sum(n_tup_upd) FROM pg_stat_user_tables WHERE relname LIKE 'hasp\_%'`)
 }
 
-// spread does something n times, many at once.
+// spread does something n times, some at once.
 func spread(n int, do func(i int) error) error {
+	const atOnce = 32
 	var wg sync.WaitGroup
 	errs := make(chan error, atOnce)
 	for from := range atOnce {

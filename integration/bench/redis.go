@@ -91,9 +91,15 @@ func (s *redisServer) cpu(ctx context.Context) (time.Duration, error) {
 	return time.Duration((user + system) * float64(time.Second)), err
 }
 
-// memory answers the bytes that the server has allocated.
+// memory answers the bytes that the server has allocated, without the buffers of its
+// clients.
 func (s *redisServer) memory(ctx context.Context) (float64, error) {
-	return s.number(ctx, "memory", "used_memory")
+	all, err := s.number(ctx, "memory", "used_memory")
+	if err != nil {
+		return 0, err
+	}
+	buffers, err := s.number(ctx, "memory", "mem_clients_normal")
+	return all - buffers, err
 }
 
 func (s *redisServer) number(ctx context.Context, section, field string) (float64, error) {

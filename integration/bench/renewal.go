@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -102,19 +104,23 @@ func renewalRows(p plan, r results) []row {
 
 // measureIdle counts what the keeping of locks costs while nothing else happens.
 func measureIdle(ctx context.Context, p plan) ([]row, error) {
-	var rows []row
-	for _, n := range []int{1, p.locks / 10} {
-		err := p.withRedis(func(s *redisServer) error {
-			perSecond, err := p.idleCommands(ctx, s, n)
-			what := fmt.Sprintf("commands per second and lock, %d held with a TTL of %s, nothing happens: hasp", n, p.idleTTL())
-			rows = append(rows, compared(what, fmt.Sprintf("%.4f", perSecond/float64(n)), ""))
-			return err
-		})
+	numbers := []int{1, p.locks / 10}
+	rows, errs := make([]row, len(numbers)), make([]error, len(numbers))
+	var wg sync.WaitGroup
+	for i, n := range numbers {
+		s, err := p.startRedis()
 		if err != nil {
 			return nil, err
 		}
+		defer s.Close()
+		wg.Go(func() { // side by side: nothing is timed
+			perSecond, err := p.idleCommands(ctx, s, n)
+			what := fmt.Sprintf("commands per second and lock, %d held with a TTL of %s, nothing happens: hasp", n, p.idleTTL())
+			rows[i], errs[i] = compared(what, fmt.Sprintf("%.4f", perSecond/float64(n)), ""), err
+		})
 	}
-	return rows, nil
+	wg.Wait()
+	return rows, errors.Join(errs...)
 }
 
 // idleTTL makes some renewals happen while it is watched.
