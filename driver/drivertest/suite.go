@@ -124,7 +124,7 @@ func (s Suite) examine(t *testing.T, c Case) finding {
 // times allow, runs it again with ticks of twice the length. Cases whose verdict does
 // not rest on time are not run again.
 func (s Suite) patient(c Case) finding {
-	const tries = 4
+	const tries = 5
 	var f finding
 	begin := time.Now()
 	for {
