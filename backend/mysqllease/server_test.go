@@ -24,6 +24,9 @@ import (
 // serverVariable names another server's program for the tests: a mysqld of MySQL.
 const serverVariable = "HASP_MYSQL_SERVER"
 
+// mysqlInit lets the tests in, who come over TCP.
+const mysqlInit = "CREATE USER IF NOT EXISTS root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"
+
 // server is a MariaDB of this test's own, or what serverVariable names.
 type server struct {
 	addr string
@@ -47,7 +50,7 @@ func startServer(tb testing.TB, args ...string) *server {
 		}
 	}
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	tb.Fatalf("mariadbd does not start:\n%s", text)
+	tb.Fatalf("the server does not start:\n%s", text)
 	return nil
 }
 
@@ -101,9 +104,12 @@ func (s *server) start(tb testing.TB) bool {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	path, own := os.Getenv(serverVariable), []string{"--mysqlx=OFF", "--skip-name-resolve=0", "--secure-file-priv=NULL"}
+	init := filepath.Join(s.dir, "init.sql")
+	path, own := os.Getenv(serverVariable), []string{"--mysqlx=OFF", "--secure-file-priv=NULL", "--init-file=" + init}
 	if path == "" {
 		path, own = program(tb, "mariadbd"), nil
+	} else if err := os.WriteFile(init, []byte(mysqlInit), 0o600); err != nil {
+		tb.Fatal(err)
 	}
 	s.cmd = exec.Command(path, slices.Concat([]string{
 		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1", "--port=" + port,
