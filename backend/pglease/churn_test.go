@@ -58,7 +58,7 @@ func TestTablesDoNotGrowWithUse(t *testing.T) {
 		t.Errorf("%d bytes after %d locks, %d after %d more", before, warm, after, more)
 	}
 	t.Logf("%d bytes after %d locks, %d after %d more", before, warm, after, more)
-	hot := number(t, conn, "SELECT 100 * sum(n_tup_hot_upd) / greatest(sum(n_tup_upd), 1) FROM pg_stat_user_tables WHERE relname = 'hasp_lines'")
+	hot := number(t, conn, "SELECT (100 * sum(n_tup_hot_upd) / greatest(sum(n_tup_upd), 1))::bigint FROM pg_stat_user_tables WHERE relname = 'hasp_lines'")
 	if hot < 90 {
 		t.Errorf("%d %% of the updates of lines stay in their page, want 90 at least", hot)
 	}

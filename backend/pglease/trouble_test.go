@@ -31,7 +31,7 @@ func TestAFullPoolIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	_, err = c.Join(ctx, driver.Join{Claim: c.claim(time.Minute, "key"), Try: true})
 	unavailable(t, err, "no connection of the pool is free")

@@ -132,7 +132,7 @@ DECLARE
 BEGIN
   state := 4; told := '{}';
   SELECT * INTO v_claim FROM {v1_find}(p_old, p_now);
-  IF NOT v_claim.found OR NOT v_claim.whole OR NOT v_claim.lives OR v_claim.revoked OR NOT v_claim.holds
+  IF NOT v_claim.there OR NOT v_claim.whole OR NOT v_claim.lives OR v_claim.revoked OR NOT v_claim.holds
     OR v_claim.number <> p_number OR v_claim.keys <> p_keys THEN
     RETURN;
   END IF;
@@ -145,7 +145,7 @@ END $$;
 
 -- Puts a new claim behind everybody, or refuses it. state: 1 it holds, 2 it waits, 3 refused.
 CREATE OR REPLACE FUNCTION {v1_enter}(p_id bytea, p_keys bytea[], p_now bigint, p_claim bigint[], p_life bigint[], p_try boolean,
-  p_name bytea, p_dead_left boolean, OUT state integer, OUT ahead bigint, OUT told bytea[])
+  p_name bytea, p_dead_left boolean, OUT state integer, OUT number bigint, OUT ahead bigint, OUT told bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   v_key bytea;
@@ -153,19 +153,18 @@ DECLARE
   v_crowd record;
   v_holds boolean := NOT p_dead_left;
   v_full boolean := false;
-  v_number bigint := p_now;
   v_ends bigint;
   v_until bigint;
 BEGIN
-  ahead := 0; told := '{}';
+  number := p_now; ahead := 0; told := '{}';
   FOREACH v_key IN ARRAY p_keys LOOP
     SELECT l.last, l.granted, l.waiting INTO v_line FROM {lines} l WHERE l.key = v_key;
     CONTINUE WHEN NOT FOUND;
-    v_number := greatest(v_number, v_line.last + 1);
+    number := greatest(number, v_line.last + 1);
     SELECT count(*) AS n, count(*) FILTER (WHERE c.number > v_line.granted) AS waiting, coalesce(sum(c.weight), 0) AS weight,
       min(c.capacity) AS capacity INTO v_crowd FROM {claims} c WHERE c.key = v_key;
     ahead := greatest(ahead, v_crowd.n);
-    v_holds := v_holds AND NOT v_line.waiting AND p_claim[1] <= least(p_claim[2], v_crowd.capacity) - v_crowd.weight;
+    v_holds := v_holds AND v_crowd.waiting = 0 AND p_claim[1] <= least(p_claim[2], v_crowd.capacity) - v_crowd.weight;
     v_full := v_full OR (p_claim[4] > 0 AND v_crowd.waiting >= p_claim[4]);
   END LOOP;
   IF NOT v_holds AND (p_try OR v_full) THEN
@@ -177,17 +176,19 @@ BEGIN
   v_until := v_ends + p_life[1] + greatest(2 * p_life[1], 10000000);
   FOREACH v_key IN ARRAY p_keys LOOP
     INSERT INTO {claims} (key, number, id, keys, weight, capacity, expires_at, joined_at, hold, grace, session, local_index, fixed, revoked, name)
-      VALUES (v_key, v_number, p_id, cardinality(p_keys), p_claim[1], p_claim[2], v_ends, p_now, p_life[1],
+      VALUES (v_key, number, p_id, cardinality(p_keys), p_claim[1], p_claim[2], v_ends, p_now, p_life[1],
         CASE WHEN v_holds THEN p_life[2] ELSE 0 END, 0, p_claim[3], false, false, p_name);
-    SELECT l.granted, l.waiting INTO v_line FROM {lines} l WHERE l.key = v_key;
-    IF NOT FOUND THEN
-      INSERT INTO {lines} (key, last, granted, waiting, waited, soon, sweep_at) VALUES (v_key, v_number,
-        CASE WHEN v_holds THEN v_number ELSE 0 END, NOT v_holds, CASE WHEN v_holds THEN 0 ELSE v_number END, v_ends, v_until + 60000000);
+    IF cardinality(p_keys) > 1 THEN -- else it is known
+      SELECT l.last, l.granted, l.waiting INTO v_line FROM {lines} l WHERE l.key = v_key;
+    END IF;
+    IF v_line.last IS NULL THEN
+      INSERT INTO {lines} (key, last, granted, waiting, waited, soon, sweep_at) VALUES (v_key, number,
+        CASE WHEN v_holds THEN number ELSE 0 END, NOT v_holds, CASE WHEN v_holds THEN 0 ELSE number END, v_ends, v_until + 60000000);
     ELSIF v_holds THEN
-      UPDATE {lines} l SET last = v_number, granted = v_number, soon = least(l.soon, v_ends),
+      UPDATE {lines} l SET last = number, granted = number, soon = least(l.soon, v_ends),
         sweep_at = CASE WHEN l.sweep_at < v_until THEN v_until + 60000000 ELSE l.sweep_at END WHERE l.key = v_key;
     ELSE
-      UPDATE {lines} l SET last = v_number, waiting = true, waited = v_number, soon = least(l.soon, v_ends),
+      UPDATE {lines} l SET last = number, waiting = true, waited = number, soon = least(l.soon, v_ends),
         sweep_at = CASE WHEN l.sweep_at < v_until THEN v_until + 60000000 ELSE l.sweep_at END WHERE l.key = v_key;
       IF NOT v_line.waiting THEN
         told := told || {v1_holders}(v_key, v_line.granted);
@@ -214,7 +215,7 @@ DECLARE
 BEGIN
   IF p_leave <> '' THEN
     SELECT * INTO v_open FROM {v1_open_all}(p_leave_keys, v_now);
-    SELECT * INTO v_step FROM {v1_take}(p_leave, v_now, 32 - v_open.granted, p_remember);
+    SELECT * INTO v_step FROM {v1_take}(p_leave, p_leave_keys, v_now, 32 - v_open.granted, p_remember);
     PERFORM {v1_guarded}(v_step.state);
     v_told := v_told || v_open.told || v_step.told;
   END IF;
@@ -224,18 +225,18 @@ BEGIN
   more := v_open.capped;
   revoked := false; behind := false;
   SELECT * INTO v_claim FROM {v1_find}(p_id, v_now);
-  IF v_claim.found AND NOT v_claim.whole THEN
-    SELECT * INTO v_step FROM {v1_take}(p_id, v_now, v_grants, 0);
+  IF v_claim.there AND NOT v_claim.whole THEN
+    SELECT * INTO v_step FROM {v1_take}(p_id, p_keys, v_now, v_grants, 0);
     PERFORM {v1_guarded}(v_step.state);
     v_told := v_told || v_step.told;
-    v_claim.found := false;
+    v_claim.there := false;
   END IF;
-  IF v_claim.found AND v_claim.lives AND NOT v_claim.revoked THEN
+  IF v_claim.there AND v_claim.lives AND NOT v_claim.revoked THEN
     SELECT * INTO v_step FROM {v1_extend}(p_id, v_now, 1, p_life, p_own, 0, v_grants);
     v_told := v_told || v_step.told;
     more := more OR v_step.cut;
     state := 1;
-  ELSIF v_claim.found THEN
+  ELSIF v_claim.there THEN
     state := 4;
     revoked := v_claim.revoked;
   ELSIF EXISTS (SELECT 1 FROM {lines} l WHERE l.key = decode('00', 'hex') || p_id AND l.soon > v_now) THEN
@@ -247,11 +248,18 @@ BEGIN
     ELSE
       SELECT * INTO v_step FROM {v1_enter}(p_id, p_keys, v_now, p_claim, p_life, p_try, p_name, v_open.dead_left);
       ahead := v_step.ahead;
+      IF v_step.state = 1 THEN -- nobody else is in its lines but who holds beside it
+        number := v_step.number;
+        life := p_life[1];
+        ahead := 0;
+      END IF;
     END IF;
     state := v_step.state;
     v_told := v_told || v_step.told;
   END IF;
-  IF state IN (1, 2) THEN
+  IF number IS NOT NULL THEN
+    look_again := 0;
+  ELSIF state IN (1, 2) THEN
     SELECT f.state, f.number, f.life, f.look_again, f.behind, f.ahead, encode(f.holder, 'hex'), f.expires_in
       INTO state, number, life, look_again, behind, ahead, holder, expires_in FROM {v1_standing}(p_id, v_now) AS f;
   ELSE
@@ -279,7 +287,7 @@ DECLARE
   v_step record;
 BEGIN
   SELECT * INTO v_open FROM {v1_open_all}(p_keys, v_now);
-  SELECT * INTO v_step FROM {v1_take}(p_id, v_now, 32 - v_open.granted, p_remember);
+  SELECT * INTO v_step FROM {v1_take}(p_id, p_keys, v_now, 32 - v_open.granted, p_remember);
   PERFORM {v1_guarded}(v_step.state);
   state := v_step.state;
   number := v_step.number;
@@ -342,13 +350,13 @@ BEGIN
     v_told := v_told || v_open.told;
     state := 4;
     IF v_i[2] = 3 THEN
-      SELECT * INTO v_step FROM {v1_take}(p_ids[v_at], v_now, 32 - v_open.granted, v_i[8]);
+      SELECT * INTO v_step FROM {v1_take}(p_ids[v_at], v_keys, v_now, 32 - v_open.granted, v_i[8]);
       state := v_step.state; number := v_step.number; more := more OR v_step.cut;
       v_told := v_told || v_step.told;
     ELSE
       SELECT * INTO v_claim FROM {v1_find}(p_ids[v_at], v_now);
       revoked := coalesce(v_claim.revoked, false) AND v_claim.lives AND v_i[1] IN (0, v_claim.number);
-      IF v_claim.found AND v_claim.whole AND v_claim.lives AND NOT v_claim.revoked AND v_i[1] IN (0, v_claim.number) THEN
+      IF v_claim.there AND v_claim.whole AND v_claim.lives AND NOT v_claim.revoked AND v_i[1] IN (0, v_claim.number) THEN
         SELECT * INTO v_step FROM {v1_extend}(p_ids[v_at], v_now, v_i[2]::integer, v_i[3:5], v_i[6] = 1,
           CASE WHEN abs(v_i[7])::integer = ANY (v_open_sessions) THEN abs(v_i[7])::integer ELSE 0 END, 32 - v_open.granted);
         joined := v_step.joined;
@@ -396,7 +404,7 @@ BEGIN
     CONTINUE WHEN NOT v_claim.lives;
     ended := ended || ' ' || v_place.number;
     IF p_force OR NOT v_claim.holds THEN
-      SELECT * INTO v_step FROM {v1_take}(v_place.id, v_now, v_grants, 0);
+      SELECT * INTO v_step FROM {v1_take}(v_place.id, v_claim.keys, v_now, v_grants, 0);
       PERFORM {v1_guarded}(v_step.state);
       v_grants := v_grants - v_step.granted;
       v_told := v_told || v_step.told || (decode('45', 'hex') || v_place.id || int8send(v_place.number));

@@ -270,21 +270,28 @@ BEGIN
 END $$;
 
 -- What there is of a claim. whole: it stands in all its lines.
-CREATE OR REPLACE FUNCTION {v1_find}(p_id bytea, p_now bigint, OUT found boolean, OUT whole boolean, OUT lives boolean,
+CREATE OR REPLACE FUNCTION {v1_find}(p_id bytea, p_now bigint, OUT there boolean, OUT whole boolean, OUT lives boolean,
   OUT revoked boolean, OUT holds boolean, OUT number bigint, OUT keys bytea[])
-LANGUAGE sql VOLATILE AS $$
-  SELECT count(*) > 0, count(*) = max(c.keys), max(greatest(c.expires_at, s.expires_at)) > p_now, bool_or(c.revoked),
-    bool_and(c.number <= l.granted), min(c.number), array_agg(c.key ORDER BY c.key)
-  FROM {claims} c JOIN {lines} l ON l.key = c.key
-  LEFT JOIN {sessions} s ON c.session > 0 AND s.inbox = substr(c.id, 1, 6) AND s.session = c.session
-  WHERE c.id = p_id
-$$;
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  there := EXISTS (SELECT 1 FROM {claims} c WHERE c.id = p_id);
+  IF NOT there THEN
+    RETURN;
+  END IF;
+  SELECT count(*) = max(c.keys), max(greatest(c.expires_at, s.expires_at)) > p_now, bool_or(c.revoked),
+      bool_and(c.number <= l.granted), min(c.number), array_agg(c.key ORDER BY c.key)
+    INTO whole, lives, revoked, holds, number, keys
+    FROM {claims} c JOIN {lines} l ON l.key = c.key
+    LEFT JOIN {sessions} s ON c.session > 0 AND s.inbox = substr(c.id, 1, 6) AND s.session = c.session
+    WHERE c.id = p_id;
+END $$;
 
--- Takes a claim out of all its lines and hands over; the lines are open. state: 5 left,
+-- Takes a claim out of all its lines and hands over; the lines are open, and those in
+-- p_locked are locked. state: 5 left,
 -- 4 gone, 0 nothing was done, since a transaction of the user's guards the claim. That is
 -- waited for outside, so that the lines are not kept. remember: a Join of the ID that
 -- arrives within that time is refused; 0: none can.
-CREATE OR REPLACE FUNCTION {v1_take}(p_id bytea, p_now bigint, p_grants integer, p_remember bigint,
+CREATE OR REPLACE FUNCTION {v1_take}(p_id bytea, p_locked bytea[], p_now bigint, p_grants integer, p_remember bigint,
   OUT state integer, OUT number bigint, OUT granted integer, OUT cut boolean, OUT told bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -292,8 +299,9 @@ DECLARE
   v_handed record;
 BEGIN
   state := 0; granted := 0; cut := false; told := '{}';
-  IF EXISTS (SELECT 1 FROM {claims} c WHERE c.id = p_id AND c.key NOT IN (
-    SELECT f.key FROM (SELECT d.key FROM {claims} d WHERE d.id = p_id FOR UPDATE SKIP LOCKED) AS f)) THEN
+  SELECT count(*) AS n, max(f.keys) AS keys INTO v_place
+    FROM (SELECT c.keys FROM {claims} c WHERE c.id = p_id FOR UPDATE SKIP LOCKED) AS f;
+  IF v_place.keys IS DISTINCT FROM v_place.n AND (SELECT count(*) FROM {claims} c WHERE c.id = p_id) > v_place.n THEN
     RETURN;
   END IF;
   state := 4;
@@ -302,7 +310,9 @@ BEGIN
       FROM {claims} c LEFT JOIN {sessions} s ON c.session > 0 AND s.inbox = substr(c.id, 1, 6) AND s.session = c.session
       WHERE c.id = p_id ORDER BY c.key
   LOOP
-    PERFORM {v1_lock}(ARRAY[v_place.key]); -- held already, unless the call named other keys
+    IF v_place.key <> ALL (p_locked) THEN
+      PERFORM {v1_lock}(ARRAY[v_place.key]);
+    END IF;
     DELETE FROM {claims} c WHERE c.key = v_place.key AND c.number = v_place.number AND c.id = p_id;
     IF v_place.lives THEN
       state := 5;

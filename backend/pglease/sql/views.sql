@@ -25,9 +25,10 @@ $$;
 
 -- How often something happened to the claims of a client.
 CREATE OR REPLACE FUNCTION {v1_counter}(p_inbox bytea) RETURNS bigint
-LANGUAGE sql VOLATILE AS $$
-  SELECT s.changed + s.news FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0
-$$;
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  RETURN (SELECT s.changed + s.news FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0);
+END $$;
 
 -- What a watcher of a line compares: the first holder; the greatest number that holds;
 -- holders, counted to a hundred; last; waited.
