@@ -81,7 +81,7 @@ func found(faults []history.Fault, promises []string) bool {
 func TestAnUnbrokenDriverIsNot(t *testing.T) {
 	alone(t, func(t *testing.T, s *store) {
 		o := newOrdeal(t, s, crew.Brief{
-			Clients: 2, Hands: 2, Keys: 1, TTL: 300 * time.Millisecond, Think: 5 * time.Millisecond, Breathes: true,
+			Clients: 2, Hands: 2, Keys: 1, TTL: s.unhurried(300 * time.Millisecond), Think: 5 * time.Millisecond, Breathes: true,
 		})
 		o.faults = worldly()
 		for range 3 {
