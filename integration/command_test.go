@@ -36,6 +36,7 @@ func TestTheCommand(t *testing.T) {
 		"keeps its key while a replica of a cluster takes over": commandOnCluster,
 		"works on PostgreSQL":                                   commandOnPostgres,
 		"works on MariaDB":                                      commandOnMariaDB,
+		"speaks TLS":                                            commandByTLS,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
