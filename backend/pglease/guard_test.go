@@ -251,3 +251,36 @@ func TestGuardRefusesALeaseThatIsOver(t *testing.T) {
 	}
 	wantClass(t, pglease.Guard(ctx, nil, released), hasp.ErrInvalid)
 }
+
+// A claim that is taken over gets another ID under the same row.
+func TestGuardKeepsOutWhoTakesTheLeaseOver(t *testing.T) {
+	t.Parallel()
+	url, client := guarded(t)
+	ctx := t.Context()
+	lease := locked(t, client(hasp.LockOptions{}), "order:42", "stock:7")
+	tx := kinds["pgx"](t, url)
+	if err := tx.guard(lease); err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := lease.Detach(ctx, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed := make(chan error, 1)
+	other := client(hasp.LockOptions{})
+	go func() {
+		_, err := other.Resume(ctx, ticket)
+		resumed <- err
+	}()
+	select {
+	case err := <-resumed:
+		t.Fatalf("the lease was taken over while the transaction was open: %v", err)
+	case <-time.After(time.Second):
+	}
+	if err := tx.commit(); err != nil {
+		t.Error(err)
+	}
+	if err := <-resumed; err != nil {
+		t.Error(err)
+	}
+}

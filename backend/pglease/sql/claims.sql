@@ -136,6 +136,8 @@ BEGIN
     OR v_claim.number <> p_number OR v_claim.keys <> p_keys THEN
     RETURN;
   END IF;
+  PERFORM {v1_guarded}(0) WHERE EXISTS (SELECT 1 FROM {claims} c WHERE c.id = p_old AND c.key NOT IN (
+    SELECT f.key FROM (SELECT d.key FROM {claims} d WHERE d.id = p_old FOR UPDATE SKIP LOCKED) AS f));
   UPDATE {claims} c SET id = p_id, name = p_name, local_index = p_index, session = 0, fixed = false, hold = p_life[1],
     grace = p_life[2], expires_at = p_now + p_life[1] + p_life[2] WHERE c.id = p_old;
   UPDATE {lines} l SET soon = least(l.soon, p_now + p_life[1] + p_life[2]) WHERE l.key = ANY (p_keys);
