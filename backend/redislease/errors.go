@@ -85,6 +85,9 @@ func classify(err error) error {
 
 // code is the first word of a server's error, empty where the error is not a server's.
 func code(err error) string {
+	if err == nil {
+		return ""
+	}
 	var r redis.Error
 	if errors.Is(err, redis.Nil) || !errors.As(err, &r) {
 		return ""

@@ -52,7 +52,7 @@ func (d *Driver) enter(ctx context.Context, c *call, j *driver.Join) error {
 	err := d.call(ctx, c)
 	switch {
 	case err != nil: // the call may still be under way, so only its error is looked at
-		d.undo(j, err) //nolint:contextcheck // it goes on without the caller
+		d.undo(j.Ref, err) //nolint:contextcheck // it goes on without the caller
 	case c.slow:
 		d.suspects.add(j.ID, remembering(j.Life))
 	}
@@ -155,14 +155,14 @@ func (e tooFewError) Error() string {
 
 // undo leaves with a claim that too few replicas have acknowledged. It does so in the
 // background; the caller knows only that the outcome is open.
-func (d *Driver) undo(j *driver.Join, err error) {
+func (d *Driver) undo(ref driver.Ref, err error) {
 	if !errors.As(err, new(tooFewError)) {
 		return
 	}
 	d.background(func() {
 		ctx, cancel := context.WithTimeout(d.life, time.Second)
 		defer cancel()
-		_ = d.call(ctx, d.departing(&driver.Leaving{Ref: j.Ref})) // else it expires
+		_ = d.call(ctx, d.departing(&driver.Leaving{Ref: ref})) // else it expires
 	})
 }
 
