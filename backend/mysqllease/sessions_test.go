@@ -179,3 +179,33 @@ func TestADeadSessionIsBuriedOnceAndItsClaimsAreGone(t *testing.T) {
 		}
 	}
 }
+
+// A client that crashed leaves a row, which a later client removes when its time is over and
+// none of its claims is there any more.
+func TestRowsOfCrashedClientsAreSwept(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	db := s.open(t, name)
+	holder := newDriver(t, s, name)
+	joined(t, holder, lives(mutex("holder", "key"), time.Hour))
+	run(t, db, "UPDATE hasp_sessions SET expires_at = 1",
+		"INSERT INTO hasp_sessions (inbox, session, boot, file, changed, expires_at) VALUES ('crashd', 0, '', '', 0, 1)")
+	joined(t, newDriver(t, s, name), mutex("later", "another key"))
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		var crashed, held int
+		err := db.QueryRowContext(t.Context(), "SELECT COALESCE(SUM(inbox = 'crashd'), 0), COALESCE(SUM(inbox = 'holder'), 0) FROM hasp_sessions").Scan(&crashed, &held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held != 1 {
+			t.Fatalf("%d rows of a client that has a claim, want 1", held)
+		}
+		if crashed == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the row of the crashed client is still there")
+		}
+	}
+}

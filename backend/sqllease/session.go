@@ -26,6 +26,7 @@ const (
 
 // session is this client's row and proof of life.
 type session struct {
+	swept  sync.Once // where nothing is proven: what dead clients left was looked for
 	mu     sync.Mutex
 	proven bool             // guarded by mu; the proof was asked for
 	proof  Proof            // guarded by mu
@@ -34,7 +35,11 @@ type session struct {
 
 // openSession makes sure that this client's life can be seen before it has a claim.
 func (d *Driver) openSession(ctx context.Context) error {
-	if d.dialect.Witness == nil || d.session.ready() {
+	if d.dialect.Witness == nil {
+		d.session.swept.Do(func() { d.janitor.sessions(d) })
+		return nil
+	}
+	if d.session.ready() {
 		return nil
 	}
 	first, err := detached(ctx, d.Client, func(ctx context.Context, trouble *atomic.Pointer[error]) (bool, error) {
@@ -341,7 +346,9 @@ func (d *Driver) sweepSessions(ctx context.Context) {
 			d.dropExpired(ctx, s)
 		}
 	}
-	d.discardStrays(ctx)
+	if d.dialect.Witness != nil {
+		d.discardStrays(ctx)
+	}
 }
 
 // someSessions answers the sessions from an inbox on and, behind the last, from the first
