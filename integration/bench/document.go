@@ -58,8 +58,9 @@ func document(p plan, parts []part) (string, error) {
 const configurations = `## How each side is configured
 
 - hasp: nothing but defaults.
-- raw, bsm/redislock, redsync: a go-redis client with nothing but defaults, on one server. Where they wait,
-  bsm/redislock tries every 10 ms, more often than its examples do.
+- raw, bsm/redislock, redsync: a go-redis client with nothing but defaults, on one server. With many
+  goroutines bsm/redislock is measured with a bigger pool, too, and hasp is held against the quicker of both. Where
+  they wait, bsm/redislock tries every 10 ms, more often than its examples do.
 - raw, AutoPipeline: the same lock by hand through go-redis' pipelining of concurrent callers, with its defaults;
   go-redis calls it experimental.
 - rueidislock: ` + "`KeyMajority: 1` and `NoLoopTracking: true`" + `, as its README recommends for one server, and a

@@ -46,6 +46,7 @@ const (
 	nameRaw         = "raw"
 	namePipelined   = "raw, AutoPipeline"
 	nameBsm         = "bsm/redislock"
+	nameWideBsm     = "bsm/redislock, pool of 100"
 	nameRedsync     = "redsync"
 	nameRueidislock = "rueidislock"
 )
@@ -58,6 +59,7 @@ func libraries() []library {
 		{nameRaw, openRaw, []string{"set", "evalsha"}},
 		{namePipelined, openPipelined, []string{"set", "evalsha"}},
 		{nameBsm, openBsm, []string{"evalsha"}},
+		{nameWideBsm, openWideBsm, []string{"evalsha"}},
 		{nameRedsync, openRedsync, []string{"set", "evalsha"}},
 		{nameRueidislock, openRueidislock, []string{"evalsha"}},
 	}
@@ -184,6 +186,12 @@ type bsm struct {
 
 func openBsm(addr string) (locker, error) {
 	rdb := connect(addr)
+	return &bsm{rdb, redislock.New(rdb)}, nil
+}
+
+// openWideBsm is for many goroutines: the pool has 10 connections for each core else.
+func openWideBsm(addr string) (locker, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 100})
 	return &bsm{rdb, redislock.New(rdb)}, nil
 }
 
