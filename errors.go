@@ -22,7 +22,7 @@ var (
 	// ErrReleased: the lease was released, kept or detached by its owner.
 	ErrReleased = errors.New("lease released")
 	// ErrClosed: the client is closed or closing.
-	ErrClosed = errors.New("client closed")
+	ErrClosed = driver.ErrClosed
 
 	// ErrUnavailable: the store did not answer; what was asked for may have been done.
 	ErrUnavailable = driver.ErrUnavailable

@@ -16,6 +16,9 @@ var (
 	// ErrLost: the claim is gone or was revoked. A step answers Gone; only a store's guard
 	// has an error for it.
 	ErrLost = errors.New("lease lost")
+	// ErrClosed: the client is closed or closing. A store's guard takes a lease that is over
+	// for that reason, since it is kept until its owner has finished.
+	ErrClosed = errors.New("client closed")
 	// ErrUnsupported: this store cannot do that. It matches errors.ErrUnsupported.
 	ErrUnsupported error = unsupportedError{}
 )

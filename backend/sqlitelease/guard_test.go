@@ -208,6 +208,35 @@ func TestGuardRefusesALeaseThatIsOver(t *testing.T) {
 	}
 }
 
+// The claim's row may stay behind for a while, or for another lease of this process.
+func TestGuardRefusesALeaseThatItsOwnerHasGivenUp(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, nil)
+	c := g.client(hasp.LockOptions{})
+	released, kept := g.lock(c, "released"), g.lock(c, "kept")
+	if err := errors.Join(released.Release(t.Context()), kept.Keep(t.Context(), time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	wantClass(t, sqllease.Guard(t.Context(), g.begin(), released), hasp.ErrReleased)
+	wantClass(t, sqllease.Guard(t.Context(), g.begin(), kept), hasp.ErrReleased)
+}
+
+// G11: a lease is kept while its owner finishes, so that he can.
+func TestGuardTakesALeaseWhoseClientIsClosing(t *testing.T) {
+	t.Parallel()
+	g, ctx := newGuarded(t, nil), t.Context()
+	c := g.client(hasp.LockOptions{})
+	lease := g.lock(c, "a")
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(ctx) }()
+	<-lease.Done()
+	wantClass(t, lease.Err(), hasp.ErrClosed)
+	tx := g.begin()
+	if err := errors.Join(sqllease.Guard(ctx, tx, lease), tx.Commit(), lease.Release(ctx), <-closed); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGuardRefusesWhatItCannotGuard(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t, nil)

@@ -21,8 +21,9 @@ import (
 //
 // Begin tx when the lease is held, and let Guard be its first statement. tx must be in the
 // database of the locks; end it before the lease is released. An error means that nothing
-// is guarded, so roll back: [driver.ErrLost] where the claim is gone, was revoked or was
-// lost before; [driver.ErrUnsupported] where the lease is in no SQL store;
+// is guarded, so roll back: [driver.ErrLost] where the claim is gone or was revoked; the
+// lease's own error where that is over, unless its client is closing;
+// [driver.ErrUnsupported] where the lease is in no SQL store;
 // [driver.ErrUnavailable] where another transaction was in the way, which says begin anew.
 func Guard(ctx context.Context, tx *sql.Tx, lease driver.Proven) error {
 	if tx == nil {
@@ -70,7 +71,7 @@ func GuardBy(ctx context.Context, lease driver.Proven, query func(context.Contex
 
 func (c *Client) guard(ctx context.Context, lease driver.Proven, ref driver.Ref, query func(context.Context, Query) (Answer, error)) error {
 	if l, ok := lease.(interface{ Err() error }); ok {
-		if err := l.Err(); errors.Is(err, driver.ErrLost) {
+		if err := l.Err(); err != nil && !errors.Is(err, driver.ErrClosed) {
 			return err
 		}
 	}
