@@ -16,7 +16,8 @@ type Job struct {
 	// Name tells the job from others, in the whole fleet: not empty, at most 256 bytes.
 	Name string
 	// Run does the work. Its context ends when the lease is lost, with cause
-	// [hasp.ErrLost], or when the scheduler ends. A panic is taken for an error.
+	// [hasp.ErrLost], or when the scheduler ends. A panic is taken for an error. A run that
+	// releases the tick's lease, the first of [Leases], leaves the tick to another process.
 	Run func(ctx context.Context) error
 
 	// Cron runs the job once per tick in the fleet: five fields (minute, hour, day of
@@ -93,6 +94,12 @@ const (
 	maxTicks   = 10_000
 	minTime    = 100 * time.Millisecond
 )
+
+// Check says all that is wrong with a job, as [Scheduler.Add] does.
+func (j Job) Check() error {
+	_, err := j.check()
+	return err
+}
 
 // check says all that is wrong with a job, and reads its specification.
 func (j Job) check() (*spec, error) {

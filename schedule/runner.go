@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -175,6 +176,17 @@ type tickKey struct{}
 func At(ctx context.Context) (time.Time, bool) {
 	at, ok := ctx.Value(tickKey{}).(time.Time)
 	return at, ok
+}
+
+type leasesKey struct{}
+
+// Leases answers what the run that ctx is of holds: the lease of its tick, and behind it,
+// unless runs may overlap, the lease of the job, whose token fences one run from another.
+// A job that ends something before others may follow has to look at both. It answers nil
+// for a job of the leader, and outside a run.
+func Leases(ctx context.Context) []*hasp.Lease {
+	leases, _ := ctx.Value(leasesKey{}).([]*hasp.Lease)
+	return slices.Clone(leases)
 }
 
 // PanicError says that a job panicked.

@@ -38,7 +38,7 @@ func (r *runner) tick(ctx context.Context, at time.Time) {
 			w.giveUp(ctx)
 			return
 		case err == nil:
-			if r.run(ctx, lease, at) {
+			if w.run(ctx, lease) {
 				return
 			}
 			pause = retryPause
@@ -123,11 +123,12 @@ func (w *watch) failed(ctx context.Context, err error) {
 	}
 }
 
-// run runs a tick whose key this process has. It answers false where the tick is to be
+// run runs the tick, whose key this process has. It answers false where the tick is to be
 // tried again.
-func (r *runner) run(ctx context.Context, lease *hasp.Lease, at time.Time) bool {
+func (w *watch) run(ctx context.Context, lease *hasp.Lease) bool {
+	r, at := w.runner, w.at
 	within := lease.Context(ctx)
-	job, err := r.alone(within)
+	job, err := w.alone(within)
 	switch {
 	case err == nil:
 	case errors.Is(err, hasp.ErrHeld) && ctx.Err() == nil && lease.Err() == nil:
@@ -139,29 +140,38 @@ func (r *runner) run(ctx context.Context, lease *hasp.Lease, at time.Time) bool 
 		return ctx.Err() != nil
 	}
 	start := time.Now()
+	leases := []*hasp.Lease{lease}
 	if job != nil {
 		within = job.Context(within)
+		leases = append(leases, job)
 	}
-	if err := r.work(within, at); err != nil && within.Err() != nil {
-		_ = lease.Release(ctx) // it was cut short: another process may run it
-	} else {
+	within = context.WithValue(within, leasesKey{}, leases)
+	err = r.work(within, at)
+	short := err != nil && within.Err() != nil
+	if !short {
 		r.done(ctx, lease, at)
 	}
 	r.free(ctx, job, time.Since(start))
+	if short { // another process may run it, and must not find the job still running
+		_ = lease.Release(ctx) // told to the client's observer and log
+	}
 	return true
 }
 
 // alone takes the key of the job itself, where its runs must not overlap or have a
 // shortest length; nil where they may.
-func (r *runner) alone(ctx context.Context) (*hasp.Lease, error) {
-	m := r.runs.Mutex(r.key("run", r.job.Name))
+func (w *watch) alone(ctx context.Context) (*hasp.Lease, error) {
+	key := w.key("run", w.job.Name)
 	switch {
-	case r.job.Overlap == OverlapWait:
-		return m.Lock(ctx)
-	case r.job.Overlap == OverlapSkip || r.job.AtLeast > 0:
-		return m.TryLock(ctx)
+	case w.job.Overlap == OverlapWait:
+		return w.runs.Mutex(key).Lock(ctx)
+	case w.job.Overlap == OverlapAllow && w.job.AtLeast == 0:
+		return nil, nil //nolint:nilnil // no lease is needed
+	case w.seen.steady.IsZero():
+		return w.runs.Mutex(key).TryLock(ctx)
 	}
-	return nil, nil //nolint:nilnil // no lease is needed
+	// Taken over from a process that died: its key of the job may expire a little later.
+	return w.runs.With(hasp.LockOptions{Wait: w.opts.TTL}).Mutex(key).Lock(ctx)
 }
 
 // done leaves the key of a tick held, so that nobody runs it again.
@@ -170,7 +180,11 @@ func (r *runner) done(ctx context.Context, lease *hasp.Lease, at time.Time) {
 	defer cancel()
 	var err error
 	for range keepTries {
-		if err = lease.Keep(ctx, r.keep); err == nil || errors.Is(err, hasp.ErrLost) || !sleep(ctx, r.opts.TTL/(2*keepTries)) {
+		err = lease.Keep(ctx, r.keep)
+		if errors.Is(err, hasp.ErrReleased) { // by the job
+			return
+		}
+		if err == nil || errors.Is(err, hasp.ErrLost) || !sleep(ctx, r.opts.TTL/(2*keepTries)) {
 			break
 		}
 	}
