@@ -17,7 +17,8 @@ type app struct {
 	store storeFlags
 	where string // the store in use, without passwords
 
-	telling sync.Mutex // a line on stderr is not cut by another: stores warn when they like
+	telling  sync.Mutex // a line on stderr is not cut by another: stores warn when they like
+	starting sync.Mutex // one guard is started after the other
 }
 
 // environment is what the process was started with.

@@ -88,7 +88,7 @@ func (c *candidate) campaign(ctx context.Context) error {
 	if err := c.store.Ping(ctx); err != nil {
 		return err
 	}
-	opts := &elect.Options{Once: c.once, Logger: slog.New(teller{c.app})}
+	opts := &elect.Options{Once: c.once, Logger: slog.New(teller{c.app, "election"})}
 	for {
 		err := elect.Run(ctx, c.store.Client, c.job.keys[0], c.lead, opts)
 		if c.once || !errors.Is(err, errCutShort) || ctx.Err() != nil {
@@ -117,7 +117,7 @@ func (c *candidate) rule(ctx context.Context, lease *hasp.Lease) error {
 	if ctx.Err() != nil { // a signal came in the same moment
 		return ctx.Err()
 	}
-	s, err := c.start(lease, c.store.url)
+	s, err := c.start(c.store.url, lease)
 	if err != nil {
 		return err
 	}

@@ -89,8 +89,11 @@ func (f *electFlags) candidacy(cmd *cobra.Command, args []string) (candidacy, er
 	}}, nil
 }
 
-// teller writes what a library logs as notes on stderr: from warnings on.
-type teller struct{ *app }
+// teller writes what a library logs as notes of one kind on stderr: from warnings on.
+type teller struct {
+	*app
+	kind string
+}
 
 // Enabled implements slog.Handler.
 func (teller) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
@@ -103,11 +106,12 @@ func (t teller) Handle(_ context.Context, r slog.Record) error {
 		b.WriteString("; " + at.Key + ": " + at.Value.String())
 		return true
 	})
-	t.warn("election", textError(b.String()))
+	t.warn(t.kind, textError(b.String()))
 	return nil
 }
 
-// WithAttrs implements slog.Handler. Nobody here makes such a logger.
+// WithAttrs implements slog.Handler. Libraries add the name of what they run, which is
+// one thing only.
 func (t teller) WithAttrs([]slog.Attr) slog.Handler { return t }
 
 // WithGroup implements slog.Handler.

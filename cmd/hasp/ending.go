@@ -46,8 +46,8 @@ func (e *ending) lost() bool { return e.loss != nil || e.cutShort }
 // lossError says what happened to the lease, by what is known best.
 func (e *ending) lossError(j job, release error) error {
 	why := errors.New("no renewal was answered in time")
-	if j.lock.MaxHold > 0 {
-		why = errors.New("no renewal was answered in time, or the time of --max-hold is over")
+	if j.longest != "" {
+		why = fmt.Errorf("no renewal was answered in time, or the time of %s is over", j.longest)
 	}
 	for _, err := range []error{e.loss, release} {
 		if lost := (*hasp.LostError)(nil); errors.As(err, &lost) {

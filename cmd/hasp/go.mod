@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/hasp-dev/hasp v0.0.0
 	github.com/hasp-dev/hasp/open v0.0.0-00010101000000-000000000000
+	github.com/hasp-dev/hasp/schedule v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.14.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
@@ -30,6 +31,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/netresearch/go-cron v0.9.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
@@ -45,4 +47,5 @@ replace (
 	github.com/hasp-dev/hasp/backend/redislease => ../../backend/redislease
 	github.com/hasp-dev/hasp/backend/sqlitelease => ../../backend/sqlitelease
 	github.com/hasp-dev/hasp/open => ../../open
+	github.com/hasp-dev/hasp/schedule => ../../schedule
 )

@@ -7,7 +7,7 @@
 //
 // # Exit codes
 //
-// Of run and elect: the command's own; 128 + n if it died of signal n; 126 and 127 if it
+// Of run and elect: the command's own (cron goes on, and tells it); 128 + n if it died of signal n; 126 and 127 if it
 // cannot be run or is not there; 137 also if the guard between hasp and the command was
 // killed. Of all: 64 wrong usage, 69 the store is unreachable or refuses, 70 the lease
 // was lost, 74 the output cannot be written, 75 not acquired (run), and 1 not held
@@ -19,6 +19,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	_ "time/tzdata" // for machines and images without it
 
 	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite" // the SQLite driver of this program

@@ -33,7 +33,7 @@ are in a SQLite file of yours, which excludes on this machine only.`,
 	flags.BoolVar(&a.quiet, "quiet", false, "no notes: neither that the local file excludes on this machine only, nor what slows a store down")
 	a.store.register(flags)
 	root.MarkFlagsMutuallyExclusive("url", "url-file", "local")
-	root.AddCommand(newRun(a), newElect(a), newList(a), newShow(a), newLeader(a), newWatch(a), newRelease(a), newMigrate(a), newVersion(a))
+	root.AddCommand(newRun(a), newElect(a), newCron(a), newList(a), newShow(a), newLeader(a), newWatch(a), newRelease(a), newMigrate(a), newVersion(a))
 	return root
 }
 

@@ -33,6 +33,10 @@ type job struct {
 
 	conflict int
 	passURL  bool
+
+	environment []string // more that the command sees
+	longest     string   // the flag that bounds the holding; empty: it was not given
+	apart       bool     // from standard input and its terminal
 }
 
 func newRun(a *app) *cobra.Command {
@@ -110,6 +114,9 @@ func (f *runFlags) job(cmd *cobra.Command, args []string) (job, error) {
 		keys: args[:dash], command: args[dash:], shared: f.shared, permits: f.permits,
 		conflict: f.conflict, passURL: f.passURL,
 		lock: hasp.LockOptions{TTL: f.ttl.d, Wait: f.wait.d, Grace: f.grace.d, MaxHold: f.maxHold.d},
+	}
+	if f.maxHold.d > 0 {
+		j.longest = "--max-hold"
 	}
 	if f.noWait || f.wait.set && f.wait.d == 0 {
 		j.lock.Wait = hasp.NoWait

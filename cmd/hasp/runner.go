@@ -70,7 +70,7 @@ func (r *runner) hold(ctx context.Context, store *opened) (int, error) {
 	if err != nil {
 		return 0, r.explain(ctx, store, err)
 	}
-	s, err := r.start(lease, store.url)
+	s, err := r.start(store.url, lease)
 	if err != nil {
 		return 0, errors.Join(err, lease.Release(ctx))
 	}

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +29,7 @@ const (
 // supervision is a running command. Only the goroutine of watch touches it.
 type supervision struct {
 	*runner
-	lease    *hasp.Lease
+	leases   []*hasp.Lease // the token is that of the last
 	guard    *guard.Process
 	terminal *terminal
 	group    int // the command's; 0 until it is reported
@@ -37,9 +39,15 @@ type supervision struct {
 	late   <-chan time.Time // when the guard is overdue
 }
 
-// start starts the guard and, by it, the command.
-func (r *runner) start(lease *hasp.Lease, url string) (*supervision, error) {
-	s := &supervision{runner: r, lease: lease, terminal: newTerminal()}
+// start starts the guard and, by it, the command, which is ended when the first of the
+// leases is.
+func (r *runner) start(url string, leases ...*hasp.Lease) (*supervision, error) {
+	s := &supervision{runner: r, leases: leases}
+	in, err := s.input()
+	if err != nil {
+		return nil, cannotRun(err)
+	}
+	defer in.Close()
 	path, err := findFile(r.job.command[0], r.env.get("PATH"))
 	if err != nil {
 		return nil, startError(r.job.command[0], err)
@@ -52,14 +60,47 @@ func (r *runner) start(lease *hasp.Lease, url string) (*supervision, error) {
 	if err != nil {
 		return nil, cannotRun(err)
 	}
+	r.starting.Lock() // what one guard inherits, another must not
 	s.guard, err = guard.Start(self, guard.Command{
-		Path: path, Args: r.job.command, Env: r.childEnvironment(lease, url), Hold: r.lockFile(),
-		Term: term, Kill: kill, Foreground: s.terminal.eager(),
+		Path: path, Args: r.job.command, Env: r.childEnvironment(leases[len(leases)-1], url), Hold: r.lockFile(),
+		In: in, Term: term, Kill: kill, Foreground: s.terminal.eager(),
 	})
+	r.starting.Unlock()
 	if err != nil {
 		return nil, cannotRun(err)
 	}
 	return s, nil
+}
+
+// input is the standard input of a command that does not have that of hasp. Others may
+// have a terminal there.
+func (s *supervision) input() (*os.File, error) {
+	if s.job.apart {
+		return os.Open(os.DevNull)
+	}
+	s.terminal = newTerminal()
+	return nil, nil //nolint:nilnil // hasp's own
+}
+
+// trustedUntil is when the first of the leases ends, as far as is known.
+func (s *supervision) trustedUntil() time.Time {
+	end := s.leases[0].TrustedUntil()
+	for _, l := range s.leases[1:] {
+		if until := l.TrustedUntil(); until.Before(end) {
+			end = until
+		}
+	}
+	return end
+}
+
+// ended says why one of the leases is held no more, nil if all are.
+func (s *supervision) ended() error {
+	for _, l := range s.leases {
+		if err := l.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockFile is what the guard holds as long as anything runs.
@@ -79,6 +120,10 @@ func (r *runner) childEnvironment(lease *hasp.Lease, url string) []string {
 			env = append(env, "HASP_KEYS="+string(all))
 		}
 	}
+	for _, entry := range r.job.environment {
+		name, _, _ := strings.Cut(entry, "=")
+		env = append(env.without(name), entry)
+	}
 	if r.job.passURL {
 		env = append(env, envURL+"="+url)
 	}
@@ -92,7 +137,7 @@ func (s *supervision) deadlines() (term, kill guard.Instant, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	end := now.Add(time.Until(s.lease.TrustedUntil()))
+	end := now.Add(time.Until(s.trustedUntil()))
 	term = end.Add(-min(s.job.lock.TTL/termShare, termMost))
 	return term, end.Add(-min(s.job.lock.TTL/killShare, killMost)), nil
 }
@@ -101,7 +146,11 @@ func (s *supervision) deadlines() (term, kill guard.Instant, err error) {
 func (s *supervision) watch() ending {
 	tick := time.NewTicker(s.job.lock.TTL / 10)
 	defer tick.Stop()
-	lost := s.lease.Done()
+	held := context.Background()
+	for _, l := range s.leases {
+		held = l.Context(held) //nolint:fatcontext // two at most: it ends with the first of them
+	}
+	lost := held.Done()
 	for {
 		select {
 		case sig := <-s.signals:
@@ -140,7 +189,7 @@ func (s *supervision) pass(sig syscall.Signal) {
 
 // trust tells the guard how long the lease may be trusted now.
 func (s *supervision) trust() {
-	if s.lease.Err() != nil {
+	if s.ended() != nil {
 		return
 	}
 	if term, kill, err := s.deadlines(); err == nil {
@@ -152,7 +201,7 @@ func (s *supervision) trust() {
 // lease that was removed frees the key although the window is open, so there is less
 // time.
 func (s *supervision) loss() {
-	s.end.loss = s.lease.Err()
+	s.end.loss = s.ended()
 	_, kill, err := s.deadlines()
 	now, clockErr := guard.Now()
 	if err != nil || clockErr != nil {

@@ -57,6 +57,7 @@ type Command struct {
 	Args []string // with the name the command sees of itself
 	Env  []string
 	Hold *os.File // kept open by the guard until nothing runs any more; nil: none
+	In   *os.File // standard input; nil: that of hasp
 	Term Instant  // TERM goes to the command's group then, unless Trust comes before
 	Kill Instant  // everything is killed then, unless Trust comes before
 

@@ -78,9 +78,13 @@ func (p *Process) fork(self string, c Command, orders, reports *os.File) error {
 		defer syscall.Close(fd)
 		*each.to = fd
 	}
+	in := uintptr(0)
+	if c.In != nil {
+		in = c.In.Fd()
+	}
 	pid, err := syscall.ForkExec(self, append([]string{"hasp", Argument}, b.arguments()...), &syscall.ProcAttr{
 		Env:   c.Env,
-		Files: []uintptr{0, 1, 2},
+		Files: []uintptr{in, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	p.pid = pid
