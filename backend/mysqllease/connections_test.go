@@ -211,6 +211,52 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
+// A look for news on a connection that has fallen silent is given up, and the next one takes
+// another.
+func TestNewsComeAlthoughAConnectionFellSilent(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	other := newDriver(t, s, name)
+	var mu sync.Mutex
+	var wires []*wire
+	var dialer net.Dialer
+	db := s.open(t, name, func(c *mysql.Config) {
+		c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, addr)
+			w := &wire{Conn: conn, silent: new(atomic.Bool), closed: make(chan struct{})}
+			mu.Lock()
+			defer mu.Unlock()
+			wires = append(wires, w)
+			return w, err
+		}
+	})
+	d := mysqllease.New(db, nil)
+	held := joined(t, other, lives(mutex("other", "key"), time.Minute))
+	waiter := lives(mutex("client", "key"), time.Minute)
+	news := make(chan driver.Signal, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	go func() { _ = d.Listen(ctx, waiter.ID.Inbox(), func(s driver.Signal) { news <- s }) }()
+	wants(t, join(t, d, driver.Join{Claim: waiter}), driver.Waiting)
+	mu.Lock()
+	for _, w := range wires { // those there are by now
+		w.silent.Store(true)
+	}
+	mu.Unlock()
+	wants(t, leave(t, other, held.Ref), driver.Left)
+	for {
+		select {
+		case s := <-news:
+			if s.Kind == driver.Granted && s.ID == waiter.ID {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("the client is not told of its grant")
+		}
+	}
+}
+
 // A client that vanishes in the middle of a step, without a word to the server, bars the
 // way of the others in its lines for a few seconds only.
 func TestAClientThatVanishesInTheMiddleOfAStepDoesNotKeepItsLines(t *testing.T) {

@@ -13,6 +13,7 @@ const (
 	watchPause = 250 * time.Millisecond // a key is watched and nothing waits
 	holdPause  = 500 * time.Millisecond // claims only hold: somebody may end them
 	probePause = 100 * time.Millisecond // between two looks for dead processes
+	lookLimit  = 5 * time.Second        // for a look: a connection may be silent for ever
 	findChunk  = 256                    // claims looked at in one transaction
 )
 
@@ -76,6 +77,8 @@ func (p *poller) next() time.Duration {
 
 // poll looks once.
 func (p *poller) poll(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, lookLimit)
+	defer stop()
 	keys := p.ear.keys()
 	sight, err := p.steps.Look(ctx, Gaze{Inbox: p.inbox, Keys: keys})
 	if err != nil {
