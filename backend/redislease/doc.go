@@ -12,8 +12,8 @@
 // connections to each server, fewer where the client's pool is smaller, which the driver
 // makes with the client's options, dialer and credentials, and closes in Close: it must
 // be able to cut one whose caller has given up. Of a client that has hooks when New is
-// called, or of Sentinel, the pool is used instead, with at most four commands at a time
-// that are answered. Checks and listings go by the pool, and one more connection listens.
+// called, an OnConnect or a provider of credentials, and of one of Sentinel, the pool is
+// used instead, with at most four commands at a time that are answered. Checks and listings go by the pool, and one more connection listens.
 // Commands are sent once: where go-redis would send again by itself, hasp does, as it
 // knows which repeats are harmless.
 //

@@ -27,11 +27,14 @@ type lane struct {
 var errCut = errors.New("the connection was cut: nobody waits for the answer any more")
 
 // canLane reports whether a client like c can be made. One with hooks would lack them,
-// one of Sentinel would not learn of a failover from the sentinels.
+// one of Sentinel would not learn of a failover from the sentinels, and where making a
+// connection is partly the user's own code, cutting it would not end that.
 func canLane(c *redis.Client) bool {
 	hooks := reflect.ValueOf(c).Elem().FieldByName("slice")
 	hooked := !hooks.IsValid() || hooks.Kind() != reflect.Slice || hooks.Len() > 0
-	return !hooked && c.Options().Addr != "FailoverClient" && c.Options().Dialer != nil
+	o := c.Options()
+	own := o.OnConnect != nil || o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
+	return !hooked && !own && o.Addr != "FailoverClient" && o.Dialer != nil
 }
 
 // newLane makes a client with the options of c. It connects when it is first used.

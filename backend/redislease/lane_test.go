@@ -156,17 +156,27 @@ func TestCallsReturnWhileConnectionsAreMade(t *testing.T) {
 	}
 	p.leaves(&x, driver.Left)
 
-	q := newParty(t, sharedServer(t).client(t, func(o *redis.Options) { o.Dialer = made.dialer }), nil)
 	close(made.silent)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err := q.Join(ctx, driver.Join{Claim: q.claim(newKey())})
-	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("join: %v", err)
-	}
-	if took := time.Since(began); took > 2*time.Second { // the dialer takes five
-		t.Errorf("it took %v", took)
+	for what, set := range map[string]func(*redis.Options){
+		"a dialer": func(o *redis.Options) { o.Dialer = made.dialer },
+		"an OnConnect": func(o *redis.Options) {
+			o.OnConnect = func(context.Context, *redis.Conn) error { <-t.Context().Done(); return nil }
+		},
+		"a provider": func(o *redis.Options) {
+			o.CredentialsProvider = func() (string, string) { <-t.Context().Done(); return "", "" }
+		},
+	} {
+		q := newParty(t, sharedServer(t).client(t, set), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		_, err := q.Join(ctx, driver.Join{Claim: q.claim(newKey())})
+		cancel()
+		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s that does not end: %v", what, err)
+		}
+		if took := time.Since(began); took > 2*time.Second { // go-redis gives up after five
+			t.Errorf("%s that does not end: it took %v", what, took)
+		}
 	}
 }
 

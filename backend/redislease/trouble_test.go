@@ -227,7 +227,11 @@ func TestCallsReturnOnASilentSocket(t *testing.T) {
 		"long":           func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Minute, 10 },
 		"context":        func(o *redis.Options) { o.ContextTimeoutEnabled = true },
 		"one connection": func(o *redis.Options) { o.PoolSize = 1 },
-		"hooked":         func(*redis.Options) {}, // its calls go by the user's pool
+		// The calls of these go by the user's pool.
+		"hooked": func(*redis.Options) {},
+		"code of its own": func(o *redis.Options) {
+			o.OnConnect = func(context.Context, *redis.Conn) error { return nil }
+		},
 	} {
 		rdb := s.client(t, set)
 		if what == "hooked" {
