@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,7 +40,12 @@ func (p plan) heldRows(ctx context.Context, s *postgres) ([]row, error) {
 	err := s.with(ctx, 3*interval, func(c *hasp.Client) error {
 		leases := make([]*hasp.Lease, p.locks)
 		if err := spread(p.locks, func(i int) (err error) {
-			leases[i], err = c.Mutex(fmt.Sprintf("held:%d", i)).Lock(ctx)
+			for range 5 { // the first renewals of so many may keep the others waiting
+				leases[i], err = c.Mutex(fmt.Sprintf("held:%d", i)).Lock(ctx)
+				if !errors.Is(err, hasp.ErrUnavailable) {
+					break
+				}
+			}
 			return err
 		}); err != nil {
 			return err
