@@ -12,8 +12,7 @@ import (
 )
 
 // suite runs the contract on a store that was started. The suites run one after the
-// other, since each fills the machine by itself. A file of SQLite needs no server: its
-// suite is in its own module.
+// other, since each fills the machine by itself. Those of the SQL stores are in their own modules.
 func suite(t *testing.T, s *store, hooks drivertest.Store) {
 	t.Helper()
 	hooks.Client = func() (driver.Driver, error) {

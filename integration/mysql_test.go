@@ -10,7 +10,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/hasp-dev/hasp/backend/mysqllease"
-	"github.com/hasp-dev/hasp/driver/drivertest"
 	"github.com/hasp-dev/hasp/integration/servers"
 )
 
@@ -124,12 +123,4 @@ func (s *store) renewal(key string) string {
 		return key
 	}
 	return hex.EncodeToString([]byte(key))
-}
-
-func TestContractOnMySQL(t *testing.T) {
-	s := startMySQL(t)
-	suite(t, s, drivertest.Store{
-		Wipe:  func() error { return s.wipe(t.Context()) },
-		Stall: func() (func(), error) { return func() { _ = s.server.Resume() }, s.server.Pause() },
-	})
 }

@@ -325,3 +325,48 @@ func TestARestartedServerKeepsTheLines(t *testing.T) {
 		t.Errorf("the next number %d is not above %d", next.Number, st.Number)
 	}
 }
+
+// Calls that are cancelled at any point leave no connection out, no transaction open on the
+// server, and no connection other than it was.
+func TestCancelledCallsLeaveNothingOpen(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	db := s.open(t, name)
+	db.SetMaxOpenConns(4)
+	d := mysqllease.New(db, nil)
+	c := joined(t, d, mutex("client", "first"))
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*200*time.Microsecond)
+			defer cancel()
+			_, _ = d.Join(ctx, driver.Join{Claim: mutex("client", "key"), Try: true})
+		})
+	}
+	wg.Wait()
+	wants(t, leave(t, d, c.Ref), driver.Left)
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are out", n)
+	}
+	for range 4 { // whichever are in the pool
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		var autocommit, wait int
+		if err := conn.QueryRowContext(t.Context(), "SELECT @@autocommit, @@wait_timeout").Scan(&autocommit, &wait); err != nil {
+			t.Fatal(err)
+		}
+		if autocommit != 1 || wait < 1000 {
+			t.Errorf("a connection has autocommit %d and a wait_timeout of %d s", autocommit, wait)
+		}
+	}
+	// A statement whose client has left ends by itself; until then its line is locked.
+	d = newDriver(t, s, name)
+	wants(t, leave(t, d, mutex("client", "key").Ref), driver.Gone)
+}
