@@ -252,7 +252,11 @@ func TestGuardRefusesALeaseThatIsOver(t *testing.T) {
 	}
 	g.lock(c, "passed")
 	for _, lease := range []*hasp.Lease{released, forced, revoked, passed} {
-		err := sqllease.Guard(ctx, g.begin(), paused{lease})
+		tx := g.begin()
+		err := sqllease.Guard(ctx, tx, paused{lease})
+		if err := tx.Rollback(); err != nil { // else other keys may have to wait
+			t.Error(err)
+		}
 		if !errors.Is(err, hasp.ErrLost) {
 			t.Errorf("%v: got %v, want ErrLost", lease, err)
 		}

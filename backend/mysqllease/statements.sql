@@ -276,7 +276,9 @@ WHERE few.session > 0;
 
 -- For a guard, in the user's transaction: the place of claim $3 with number $2 in $1, if it
 -- holds: its number, whether it holds, whether it was revoked. Whoever would delete it has
--- to wait. Its whole primary key is named, so no gap is locked, whatever the isolation.
+-- to wait. Its whole primary key is named, so a row that is there is locked without the gap
+-- beside it, whatever the isolation; where it is not there a REPEATABLE READ transaction
+-- locks the gap, and other keys may wait until it is rolled back.
 -- name: guard
 SELECT number, 1, revoked FROM {claims} FORCE INDEX (PRIMARY)
 WHERE `key` = $1 AND waiting = 0 AND number = $2 AND id = $3 LOCK IN SHARE MODE;
