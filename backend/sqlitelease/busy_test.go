@@ -17,7 +17,7 @@ import (
 
 // patience bounds what must happen at all, on a machine that is slow and busy, where it
 // is not another time that would make it happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // occupy begins a transaction of the program's own that holds the right to write.
 func occupy(t *testing.T, db *sql.DB) (end func()) {

@@ -43,6 +43,17 @@ func newMemory(t *testing.T) *sql.DB {
 	return db
 }
 
+// many is n, or fewer where it would take long.
+func many(n int) int {
+	switch {
+	case underRace:
+		return n / 50
+	case testing.Short():
+		return n / 10
+	}
+	return n
+}
+
 // renewed renews and answers how many are in each state.
 func renewed(t *testing.T, d *sqlitelease.Driver, items []driver.Renewal) map[driver.State]int {
 	t.Helper()
@@ -84,10 +95,7 @@ func held(hold, grace time.Duration) driver.Life {
 
 func TestAnIntervalsRenewalOfTenThousandClaimsIsOneRow(t *testing.T) {
 	t.Parallel()
-	n := 10_000
-	if testing.Short() {
-		n = 1000
-	}
+	n := many(10_000)
 	db := newMemory(t)
 	d := sqlitelease.New(db, nil)
 	items := joined(t, d, "client", n, held(time.Hour, 0))
@@ -153,7 +161,7 @@ func TestAGhostDiesThoughItsClientsSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	_, db := newFile(t)
 	d := sqlitelease.New(db, nil)
-	life := held(time.Second, 0)
+	life := held(5*time.Second, 0)
 	others := joined(t, d, "client", 2, life)
 	ghost := mutex("client", "key")
 	ghost.Life = life
@@ -184,7 +192,7 @@ func TestAClaimThatIsNamedNoMoreIsTakenOutOfTheSession(t *testing.T) {
 	t.Parallel()
 	_, db := newFile(t)
 	d := sqlitelease.New(db, nil)
-	items := joined(t, d, "client", 3, held(3*time.Second, 0))
+	items := joined(t, d, "client", 3, held(10*time.Second, 0))
 	renewed(t, d, items)
 	const left = "SELECT COUNT(*) FROM hasp_claims WHERE session > 0"
 	if n := number(t, db, left); n != 3 {
@@ -331,10 +339,7 @@ func TestWhoWaitsBehindIsSeenThroughTheSession(t *testing.T) {
 // ones cost bounded steps.
 func TestDeadReadersAreFoundInACrowd(t *testing.T) {
 	t.Parallel()
-	n := 2000
-	if testing.Short() {
-		n = 300
-	}
+	n := many(2000)
 	db := newMemory(t)
 	alive, dying := sqlitelease.New(db, nil), sqlitelease.New(db, nil)
 	reader := func(d *sqlitelease.Driver, inbox string) driver.Renewal {
