@@ -1,6 +1,7 @@
 package mysqllease
 
 import (
+	"crypto/tls"
 	"errors"
 
 	"github.com/go-sql-driver/mysql"
@@ -13,7 +14,7 @@ import (
 func classify(err error) sqllease.Fault {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
-		return sqllease.Fault{Kind: sqllease.Broken}
+		return misfit(err)
 	}
 	for _, class := range [](func(uint16) (sqllease.Fault, bool)){contention, refusal, outage} {
 		if f, ok := class(e.Number); ok {
@@ -21,6 +22,22 @@ func classify(err error) sqllease.Fault {
 		}
 	}
 	return sqllease.Fault{Kind: sqllease.Unavailable}
+}
+
+// misfit tells a handle and a server that will never come together from a connection that
+// broke.
+func misfit(err error) sqllease.Fault {
+	if errors.As(err, new(*tls.CertificateVerificationError)) {
+		return sqllease.Fault{Kind: sqllease.Refused, Text: "the server's certificate is not trusted: check the handle's TLS settings"}
+	}
+	for _, never := range []error{
+		mysql.ErrNoTLS, mysql.ErrCleartextPassword, mysql.ErrNativePassword, mysql.ErrOldPassword, mysql.ErrUnknownPlugin, mysql.ErrOldProtocol,
+	} {
+		if errors.Is(err, never) {
+			return sqllease.Fault{Kind: sqllease.Refused, Text: "the handle's settings for logging in do not fit the server's: check the DSN"}
+		}
+	}
+	return sqllease.Fault{Kind: sqllease.Broken}
 }
 
 // contention are errors after which the same step may well succeed.

@@ -1,6 +1,7 @@
 package mysqllease_test
 
 import (
+	"crypto/tls"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -31,6 +32,11 @@ func TestErrorsAreClassifiedByNumber(t *testing.T) {
 			if got := mysqllease.Classify(err).Kind; got != want {
 				t.Errorf("error %d is %d, want %d", number, got, want)
 			}
+		}
+	}
+	for _, err := range []error{mysql.ErrNoTLS, mysql.ErrUnknownPlugin, &tls.CertificateVerificationError{Err: errors.New("unknown authority")}} {
+		if got := mysqllease.Classify(fmt.Errorf("wrapped: %w", err)).Kind; got != sqllease.Refused {
+			t.Errorf("%v is %d, want refused", err, got)
 		}
 	}
 	for _, err := range []error{sqldriver.ErrBadConn, mysql.ErrInvalidConn, errors.New("read-only")} {
