@@ -78,8 +78,8 @@ func graceAfterGrant(b *bench) error {
 
 func lookAgainAfterGrace(b *bench) error {
 	h, w := b.pair(b.key())
-	mark := time.Now()
 	h.lives(2, 2).grace(3).join(holding)
+	mark := time.Now()
 	s := w.join(waiting)
 	b.check(s.ExpiresIn >= b.ticks(5)-b.slack, "the holder expires in %v, want %v with its grace", s.ExpiresIn, b.ticks(5))
 	w.looks(s, mark, 5)

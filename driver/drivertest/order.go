@@ -141,8 +141,8 @@ func (x *claim) renewAny() driver.Standing {
 
 func lookAgainFinds(b *bench) error {
 	h, w := b.pair(b.key())
-	mark := time.Now()
 	h.lives(4, 4).join(holding)
+	mark := time.Now()
 	s := w.join(waiting)
 	b.check(s.LookAgain >= b.ticks(3), "LookAgain is %v, but the holder lives about %v", s.LookAgain, b.ticks(4))
 	w.looks(s, mark, 4)
@@ -153,10 +153,10 @@ func lookAgainFinds(b *bench) error {
 func lookAgainBehindDead(b *bench) error {
 	k := b.key()
 	xs := b.crowd(4, k)
-	mark := time.Now()
 	xs[0].lives(3, 3).join(holding)
 	xs[1].lives(4, 4).join(waiting)
 	xs[2].lives(5, 5).join(waiting)
+	mark := time.Now()
 	xs[3].looks(xs[3].join(waiting), mark, 5)
 	b.heldBy(k, xs[3])
 	return b.result()
@@ -164,8 +164,8 @@ func lookAgainBehindDead(b *bench) error {
 
 func lookAgainForOne(b *bench) error {
 	x, y, w := b.trio(b.key())
-	mark := time.Now()
 	x.weighs(1, 2).lives(3, 3).join(holding)
+	mark := time.Now()
 	y.weighs(1, 2).lives(9, 9).join(holding)
 	s := w.weighs(1, 2).join(waiting)
 	w.looks(s, mark, 3)
