@@ -45,3 +45,13 @@ func MySQLConfig(raw string) (*mysql.Config, error) {
 	}
 	return mysqlConfig(mysqlScheme, a, p)
 }
+
+// FileRedisOptions are what a file says of a Redis.
+func FileRedisOptions(path string) (*redis.UniversalOptions, error) {
+	c, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	o, _, err := RedisOptions(c.store())
+	return o, err
+}

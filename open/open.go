@@ -1,4 +1,4 @@
-// Package open makes a store's driver from a URL. It is the one place that knows
+// Package open makes a store's driver from a URL or a file. It is the one place that knows
 // every backend; a program that has only one needs that backend and not this.
 //
 //	store, err := open.URL("sqlite:/var/lib/app/locks.db", nil)
@@ -68,6 +68,11 @@
 // server. Of MySQL: tls=true and the other tls_ parameters are as above; socket=/FILE is a
 // socket, in the place of a server.
 //
+// # Files
+//
+// [File] reads a TOML or YAML file with a URL, or with the keys of a Redis, and what else a
+// client needs to know.
+//
 // # Errors
 //
 // A URL that cannot be right is driver.ErrInvalid, a missing SQLite file
@@ -108,6 +113,7 @@ type Store struct {
 	migrate     func(context.Context) error
 	schema      func() (string, error)
 	close       func() error
+	settings    Settings
 }
 
 // Driver is the way to the store, for one client.

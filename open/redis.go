@@ -28,6 +28,8 @@ const (
 	patience = 3 * time.Second
 	// redisPool is what a driver needs at once, with something to spare.
 	redisPool = 10
+	// redisPoolMost is more than a driver ever needs.
+	redisPoolMost = 1000
 )
 
 // redisHints are names that other libraries have, and what to write here.
@@ -121,7 +123,7 @@ func redisOptions(scheme string, a *address, p *parameters) (*redis.UniversalOpt
 		Addrs: a.hosts, Username: a.user, Password: a.password,
 		SentinelUsername: p.text("sentinel_user"), SentinelPassword: p.text("sentinel_password"),
 		DialTimeout: p.duration("dial_timeout", patience), ReadTimeout: p.duration("read_timeout", patience),
-		WriteTimeout: p.duration("write_timeout", patience), PoolSize: p.number("pool_size", redisPool, 1, 1000),
+		WriteTimeout: p.duration("write_timeout", patience), PoolSize: p.number("pool_size", redisPool, 1, redisPoolMost),
 	}
 	secure, how := scheme == redissScheme, "write rediss://"
 	if slices.Contains(p.known, "tls") {
