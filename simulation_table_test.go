@@ -74,9 +74,10 @@ var brokenFacades = []broken{
 		"acquire.go", "	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
 		"	if old := a.claim; old != nil {\n		c.id = old.id\n		a.e.list(c)\n	}\n	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
 	}}},
-	{"a Join is repeated after its claim was gone", "", []edit{{
-		"acquire.go", "	if c.stay.phase != joining {\n		c.mu.Unlock()\n		return nil\n	}\n", "",
-	}}},
+	{"a Join is repeated after its claim was gone", "", []edit{
+		{"acquire.go", "	if c.stay.phase != joining {\n		c.mu.Unlock()\n		return nil\n	}\n", ""},
+		{"acquire.go", "if err != nil && c.stay.phase == joining {", "if err != nil {"},
+	}},
 	{"a claim that was given up is not left", "", []edit{{
 		"acquire.go", "	c.giveUp(now)\n	return why\n", "	a.e.forget(c)\n	return why\n",
 	}}},
