@@ -159,3 +159,32 @@ func TestOfManyThatPassTheDeadOneHolds(t *testing.T) {
 		exec(t, conn, "DELETE FROM hasp_claims; UPDATE hasp_lines SET waiting = false")
 	}
 }
+
+// Tables that somebody has emptied one by one, or in part, give nobody a second holder.
+func TestClaimsWithoutTheirLineStillExclude(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t)
+	pool := newPool(t, url)
+	c, other := newClient(t, pool), newClient(t, pool)
+	conn := connect(t, url)
+	x, y := c.holds(10*time.Minute, "key"), c.holds(10*time.Minute, "session")
+	c.renew(y)
+	w := other.claim(time.Minute, "key")
+	other.join(driver.Join{Claim: w}, driver.Waiting)
+	exec(t, conn, "DELETE FROM hasp_lines")
+	for _, key := range []string{"key", "session"} {
+		other.join(driver.Join{Claim: other.claim(time.Minute, key), Try: true}, driver.Refused)
+	}
+	for i, s := range c.renew(x, y) {
+		if s.State != driver.Holding {
+			t.Errorf("holder %d is %v", i, s.State)
+		}
+	}
+	if s := other.renew(w)[0]; s.State != driver.Waiting {
+		t.Errorf("the one that waits is %v", s.State)
+	}
+	c.leave(x, driver.Left)
+	if s := other.renew(w)[0]; s.State != driver.Holding {
+		t.Errorf("the next is %v", s.State)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hasp-dev/hasp/backend/sqllease"
@@ -23,20 +25,38 @@ type steps struct {
 // once carries out one call, and done with its rows on the goroutine of the try, so that
 // what was done is noted also where the caller has left.
 func once[T any](ctx context.Context, s *steps, c call, done func([]*row) (T, error)) (T, error) {
+	return sqllease.Call(ctx, s.Client, true, func(ctx context.Context) (T, error) { return try(ctx, s, c, done) })
+}
+
+func try[T any](ctx context.Context, s *steps, c call, done func([]*row) (T, error)) (T, error) {
+	var none T
+	all, err := s.access.run(ctx, c)
+	if err != nil {
+		return none, err
+	}
+	if len(all[0]) == 0 {
+		return none, errColumns
+	}
+	value, err := done(all[0])
+	for _, r := range all[0] {
+		if r.err != nil {
+			return none, r.err
+		}
+	}
+	return value, err
+}
+
+// errMissed: the answer to a first try was lost, and what a second one does not find may
+// have been taken by it. Only who asks again knows that it asks again.
+var errMissed = fmt.Errorf("%s: %w: the connection broke and the answer was lost", name, driver.ErrUnavailable)
+
+// sure is once for a call whose answer differs when it is repeated: unsure says that a
+// try before the answered one may have been done.
+func sure[T any](ctx context.Context, s *steps, c call, unsure *atomic.Bool, done func([]*row) (T, error)) (T, error) {
 	return sqllease.Call(ctx, s.Client, true, func(ctx context.Context) (T, error) {
-		var none T
-		all, err := s.access.run(ctx, c)
-		if err != nil {
-			return none, err
-		}
-		if len(all[0]) == 0 {
-			return none, errColumns
-		}
-		value, err := done(all[0])
-		for _, r := range all[0] {
-			if r.err != nil {
-				return none, r.err
-			}
+		value, err := try(ctx, s, c, done)
+		if err != nil && unknown(err) {
+			unsure.Store(true)
 		}
 		return value, err
 	})
@@ -122,10 +142,14 @@ func (s *steps) joinOnce(ctx context.Context, j driver.Join) (driver.Standing, e
 func (s *steps) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, error) {
 	l = s.book.leaving(l)
 	c := call{"leave", []any{s.self(l.ID), l.ID[:], keysOf(l.Keys), rememberFor(l)}}
-	return once(ctx, s, c, func(rows []*row) (driver.Standing, error) {
+	unsure := new(atomic.Bool)
+	return sure(ctx, s, c, unsure, func(rows []*row) (driver.Standing, error) {
 		r := rows[0]
 		st := driver.Standing{State: driver.State(r.number()), Number: r.number(), More: r.yes()}
 		if st.State == driver.Gone {
+			if unsure.Load() {
+				return st, errMissed
+			}
 			st.Number = l.Number
 		}
 		st.Holder, st.ExpiresIn = string(r.bytes()), micros(r.number())
@@ -139,7 +163,8 @@ func (s *steps) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, e
 func (s *steps) End(ctx context.Context, key string, numbers []int64, force bool) ([]int64, error) {
 	self := s.listener()
 	c := call{"end", []any{self, []byte(key), numbers, force}}
-	return once(ctx, s, c, func(rows []*row) ([]int64, error) {
+	unsure := new(atomic.Bool)
+	return sure(ctx, s, c, unsure, func(rows []*row) ([]int64, error) {
 		var found []int64
 		for _, text := range strings.Fields(rows[0].text()) {
 			n, err := strconv.ParseInt(text, 10, 64)
@@ -149,6 +174,9 @@ func (s *steps) End(ctx context.Context, key string, numbers []int64, force bool
 			found = append(found, n)
 		}
 		s.tell(rows[0].text())
+		if unsure.Load() && len(found) < len(numbers) {
+			return found, errMissed
+		}
 		return found, nil
 	})
 }

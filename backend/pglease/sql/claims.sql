@@ -161,10 +161,10 @@ BEGIN
   number := p_now; ahead := 0; told := '{}';
   FOREACH v_key IN ARRAY p_keys LOOP
     SELECT l.last, l.granted, l.waiting INTO v_line FROM {lines} l WHERE l.key = v_key;
-    CONTINUE WHEN NOT FOUND;
-    number := greatest(number, v_line.last + 1);
-    SELECT count(*) AS n, count(*) FILTER (WHERE c.number > v_line.granted) AS waiting, coalesce(sum(c.weight), 0) AS weight,
-      min(c.capacity) AS capacity INTO v_crowd FROM {claims} c WHERE c.key = v_key;
+    -- Also where there is no line: somebody may have deleted its row alone.
+    SELECT count(*) AS n, count(*) FILTER (WHERE c.number > coalesce(v_line.granted, 0)) AS waiting, coalesce(sum(c.weight), 0) AS weight,
+      min(c.capacity) AS capacity, max(c.number) AS last INTO v_crowd FROM {claims} c WHERE c.key = v_key;
+    number := greatest(number, v_line.last + 1, v_crowd.last + 1);
     ahead := greatest(ahead, v_crowd.n);
     v_holds := v_holds AND v_crowd.waiting = 0 AND p_claim[1] <= least(p_claim[2], v_crowd.capacity) - v_crowd.weight;
     v_full := v_full OR (p_claim[4] > 0 AND v_crowd.waiting >= p_claim[4]);
@@ -185,7 +185,8 @@ BEGIN
     END IF;
     IF v_line.last IS NULL THEN
       INSERT INTO {lines} (key, last, granted, waiting, waited, soon, sweep_at) VALUES (v_key, number,
-        CASE WHEN v_holds THEN number ELSE 0 END, NOT v_holds, CASE WHEN v_holds THEN 0 ELSE number END, v_ends, v_until + 60000000);
+        CASE WHEN v_holds THEN number ELSE 0 END, NOT v_holds, CASE WHEN v_holds THEN 0 ELSE number END,
+        CASE WHEN v_holds THEN v_ends ELSE 0 END, v_until + 60000000);
     ELSIF v_holds THEN
       UPDATE {lines} l SET last = number, granted = number, soon = least(l.soon, v_ends),
         sweep_at = CASE WHEN l.sweep_at < v_until THEN v_until + 60000000 ELSE l.sweep_at END WHERE l.key = v_key;

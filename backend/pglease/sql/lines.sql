@@ -65,12 +65,13 @@ BEGIN
   SELECT coalesce(sum(c.weight), 0), coalesce(min(c.capacity), 9223372036854775807) INTO v_weight, v_capacity
     FROM {claims} c WHERE c.key = p_key AND c.number <= v_line.granted;
   v_granted := v_line.granted;
-  FOR v_claim IN SELECT c.number, c.id, c.keys, c.weight, c.capacity, c.expires_at
-    FROM {claims} c WHERE c.key = p_key AND c.number > v_line.granted ORDER BY c.number
+  FOR v_claim IN SELECT c.number, c.id, c.keys, c.weight, c.capacity, greatest(c.expires_at, s.expires_at) AS ends
+    FROM {claims} c LEFT JOIN {sessions} s ON c.session > 0 AND s.inbox = substr(c.id, 1, 6) AND s.session = c.session
+    WHERE c.key = p_key AND c.number > v_line.granted ORDER BY c.number
   LOOP
     v_waiting := true;
     v_capacity := least(v_capacity, v_claim.capacity);
-    EXIT WHEN v_claim.expires_at <= p_now OR v_claim.weight > v_capacity - v_weight;
+    EXIT WHEN v_claim.ends <= p_now OR v_claim.weight > v_capacity - v_weight;
     IF v_claim.keys > 1 THEN
       fits := fits OR v_claim.id IS NOT DISTINCT FROM p_self;
       IF v_claim.id IS DISTINCT FROM p_self THEN
@@ -117,11 +118,21 @@ DECLARE
   v_claim record;
   v_soon bigint;
   v_kept bigint := 0;
+  v_healed boolean := false;
   v_handed record;
 BEGIN
   removed := 0; granted := 0; dead_left := false; cut := false; told := '{}';
   SELECT l.soon INTO v_soon FROM {lines} l WHERE l.key = p_key;
-  IF NOT FOUND OR v_soon > p_now THEN
+  IF NOT FOUND THEN
+    -- Claims without a line: somebody has deleted the line's row. Who holds is found again.
+    INSERT INTO {lines} (key, last, granted, waiting, waited, soon, sweep_at)
+      SELECT p_key, max(c.number), 0, true, max(c.number), 0, p_now + 60000000 FROM {claims} c
+      WHERE c.key = p_key HAVING count(*) > 0;
+    v_healed := FOUND;
+    IF NOT v_healed THEN
+      RETURN;
+    END IF;
+  ELSIF v_soon > p_now THEN
     RETURN;
   END IF;
   FOR v_claim IN SELECT c.number, c.id, c.session, c.hold
@@ -145,7 +156,7 @@ BEGIN
   UPDATE {lines} l SET soon = coalesce(v_soon, 9223372036854775807),
     sweep_at = CASE WHEN v_kept > 0 AND l.sweep_at < p_now + v_kept THEN p_now + 2 * v_kept ELSE l.sweep_at END
     WHERE l.key = p_key;
-  IF removed > 0 THEN
+  IF removed > 0 OR v_healed THEN
     SELECT * INTO v_handed FROM {v1_promote}(p_key, p_now, NULL, p_grants);
     granted := v_handed.granted; cut := v_handed.cut; told := v_handed.told;
   END IF;
