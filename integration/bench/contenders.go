@@ -16,8 +16,8 @@ import (
 	"github.com/hasp-dev/hasp/integration/process"
 )
 
-// contest is a number of contenders for one key. Each is a client of its own, and they
-// are spread over some processes. Whoever has had the key comes back half a hold later:
+// contest is a number of contenders for one key. On Redis each is a client of its own.
+// They are spread over some processes. Whoever has had the key comes back half a hold later:
 // at once, it would often take the key again itself where a library keeps no line.
 type contest struct {
 	Library    string
@@ -72,6 +72,10 @@ func (c contest) take() error {
 	}
 	var mine []locker
 	for i := c.Process; i < c.Contenders; i += c.Processes {
+		if lib.shared && len(mine) > 0 {
+			mine = append(mine, mine[0])
+			continue
+		}
 		l, err := lib.open(c.Addr)
 		if err != nil {
 			return err

@@ -23,12 +23,14 @@ const (
 	nameGetLock    = "GET_LOCK by hand"
 )
 
-// databases are the same as libraries, on databases.
+// databases are the same as libraries, on databases. There a process has one client, with
+// one pool, since a connection is a process or a thread of the server. A lock by hand
+// belongs to a session, so each needs a connection.
 func databases() []library {
 	return []library{
-		{name: nameOnPostgres, open: openPostgres},
+		{name: nameOnPostgres, open: openPostgres, shared: true},
 		{name: nameAdvisory, open: openAdvisory},
-		{name: nameOnMariaDB, open: openMariaDB},
+		{name: nameOnMariaDB, open: openMariaDB, shared: true},
 		{name: nameGetLock, open: openGetLock},
 	}
 }
@@ -94,7 +96,7 @@ func (g *getLock) close() error { return errors.Join(g.conn.Close(), g.db.Close(
 
 // queues lets contenders hand a key over on a database, beside a lock by hand.
 func (p plan) queues(ctx context.Context, addr, ours, byHand string, bound goal) ([]row, error) {
-	g := &stage{plan: p, addr: addr, joining: 15 * time.Millisecond, look: func(context.Context, library) (sight, error) {
+	g := &stage{plan: p, addr: addr, joining: 10 * time.Millisecond, settling: p.idle / 8, look: func(context.Context, library) (sight, error) {
 		return sight{at: clock()}, nil
 	}}
 	var rows []row

@@ -13,17 +13,18 @@ import (
 // stage is what a contest is watched on.
 type stage struct {
 	plan
-	addr    string        // of the server
-	joining time.Duration // for which each contender is waited for, until all stand in line
-	look    func(ctx context.Context, lib library) (sight, error)
-	key     int
+	addr     string        // of the server
+	joining  time.Duration // for which each contender is waited for, until all stand in line
+	settling time.Duration // until the server has prepared what it does often
+	look     func(ctx context.Context, lib library) (sight, error)
+	key      int
 }
 
 // watch runs a contest and answers its figures. It looks from the time on when everybody
 // stands in line.
 func (g *stage) watch(ctx context.Context, lib library, contenders int, hold, window time.Duration) (figures, error) {
 	g.key++
-	warm, rest := window/4+time.Duration(contenders)*g.joining, window/20
+	warm, rest := window/4+g.settling+time.Duration(contenders)*g.joining, window/20
 	c := contest{
 		Library: lib.name, Addr: g.addr, Key: "contest:" + strconv.Itoa(g.key), Contenders: contenders,
 		Processes: min(g.processes, contenders), Hold: hold, Run: warm + window + rest,

@@ -36,6 +36,8 @@ type library struct {
 	name  string
 	open  func(addr string) (locker, error)
 	sends []string // the commands of a lock and a release, as clients send them
+	// shared: contenders of one process are goroutines of one client. Else each has its own.
+	shared bool
 }
 
 const ttl = 10 * time.Second
@@ -55,13 +57,13 @@ const (
 // for one server.
 func libraries() []library {
 	return []library{
-		{nameHasp, openHasp, []string{"evalsha", "eval"}},
-		{nameRaw, openRaw, []string{"set", "evalsha"}},
-		{namePipelined, openPipelined, []string{"set", "evalsha"}},
-		{nameBsm, openBsm, []string{"evalsha"}},
-		{nameWideBsm, openWideBsm, []string{"evalsha"}},
-		{nameRedsync, openRedsync, []string{"set", "evalsha"}},
-		{nameRueidislock, openRueidislock, []string{"evalsha"}},
+		{name: nameHasp, open: openHasp, sends: []string{"evalsha", "eval"}},
+		{name: nameRaw, open: openRaw, sends: []string{"set", "evalsha"}},
+		{name: namePipelined, open: openPipelined, sends: []string{"set", "evalsha"}},
+		{name: nameBsm, open: openBsm, sends: []string{"evalsha"}},
+		{name: nameWideBsm, open: openWideBsm, sends: []string{"evalsha"}},
+		{name: nameRedsync, open: openRedsync, sends: []string{"set", "evalsha"}},
+		{name: nameRueidislock, open: openRueidislock, sends: []string{"evalsha"}},
 	}
 }
 

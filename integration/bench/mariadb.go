@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/hasp-dev/hasp/backend/mysqllease"
 	"github.com/hasp-dev/hasp/integration/servers"
@@ -38,7 +37,6 @@ func measureMariaDB(ctx context.Context, p plan) ([]row, error) {
 		compared(what+nameOnMariaDB, micros(r.median(nameOnMariaDB, "p50")), times(r.ratio(nameOnMariaDB, nameGetLock, "p50"), nameGetLock)),
 		compared(what+nameGetLock, micros(r.median(nameGetLock, "p50")), ""),
 	}
-	p.queue = slices.Compact([]int{p.queue[0], p.queue[len(p.queue)-1]})
 	queues, err := p.queues(ctx, s.DSN(database), nameOnMariaDB, nameGetLock, goal{})
 	return append(rows, queues...), err
 }

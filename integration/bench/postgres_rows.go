@@ -35,9 +35,9 @@ func (s *postgres) with(ctx context.Context, ttl time.Duration, use func(c *hasp
 
 // heldRows counts the rows that renewals of many held locks update.
 func (p plan) heldRows(ctx context.Context, s *postgres) ([]row, error) {
-	const interval = 2 * time.Second
+	const interval = ttl / 3
 	var each float64
-	err := s.with(ctx, 3*interval, func(c *hasp.Client) error {
+	err := s.with(ctx, ttl, func(c *hasp.Client) error {
 		leases := make([]*hasp.Lease, p.locks)
 		if err := spread(p.locks, func(i int) (err error) {
 			for range 5 { // the first renewals of so many may keep the others waiting
@@ -50,7 +50,7 @@ func (p plan) heldRows(ctx context.Context, s *postgres) ([]row, error) {
 		}); err != nil {
 			return err
 		}
-		time.Sleep(min(4*interval, p.idle)) // the first renewal moves each claim into the client's session
+		time.Sleep(p.idle) // the first renewal moves each claim into the client's session
 		before, err := s.updated(ctx)
 		if err != nil {
 			return err
