@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -13,6 +14,8 @@ import (
 const (
 	maxChunk  = 200
 	rowsChunk = 32
+	// rowsAtOnce is how many such transactions run at once; the others are for other calls.
+	rowsAtOnce = maxInFlight - 1
 )
 
 func (d *Dialect) chunk() int {
@@ -36,20 +39,55 @@ func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, a
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
 	e.lookForDeadHolders(ctx, items, order)
-	for chunk := range slices.Chunk(order, e.dialect.chunk()) {
-		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
-		for n, i := range chunk {
-			some[n] = items[i]
-		}
-		answers, err := e.renew(ctx, some)
-		for n, i := range chunk {
+	for r := range e.chunks(ctx, items, order) {
+		for n, i := range r.chunk {
 			switch {
-			case err != nil:
-				answer(i, driver.Standing{}, err)
-			case answers[n].err != nil:
-				answer(i, driver.Standing{}, e.explain(answers[n].err, e.fault(answers[n].err)))
+			case r.err != nil:
+				answer(i, driver.Standing{}, r.err)
+			case r.answers[n].err != nil:
+				answer(i, driver.Standing{}, e.explain(r.answers[n].err, e.fault(r.answers[n].err)))
 			default:
-				answer(i, answers[n].value, nil)
+				answer(i, r.answers[n].value, nil)
+			}
+		}
+	}
+}
+
+// chunkDone is what has become of the items of one transaction.
+type chunkDone struct {
+	chunk   []int
+	answers []result[driver.Standing]
+	err     error
+}
+
+// chunks renews items, one transaction after the other, or, over a network, a few at once.
+func (e steps) chunks(ctx context.Context, items []driver.Renewal, order []int) iter.Seq[chunkDone] {
+	all := slices.Collect(slices.Chunk(order, e.dialect.chunk()))
+	work, done := make(chan []int, len(all)), make(chan chunkDone, len(all))
+	for _, chunk := range all {
+		work <- chunk
+	}
+	close(work)
+	atOnce := 1
+	if e.dialect.Rows != nil {
+		atOnce = min(len(all), rowsAtOnce)
+	}
+	for range atOnce {
+		go func() {
+			for chunk := range work {
+				some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
+				for n, i := range chunk {
+					some[n] = items[i]
+				}
+				answers, err := e.renew(ctx, some)
+				done <- chunkDone{chunk, answers, err}
+			}
+		}()
+	}
+	return func(yield func(chunkDone) bool) {
+		for range all {
+			if !yield(<-done) {
+				return
 			}
 		}
 	}
