@@ -61,6 +61,14 @@ func (s *store) wipe(ctx context.Context) error {
 	return nil
 }
 
+// polled is a bound on a hand-over where the next look comes after 100 ms at the latest.
+func (s *store) polled(bound time.Duration) time.Duration {
+	if s.sql != nil {
+		return 4 * bound
+	}
+	return bound
+}
+
 // unhurried is a TTL for a hundred locks at once: a database's steps are more work.
 func (s *store) unhurried(ttl time.Duration) time.Duration {
 	if s.sql != nil {
