@@ -19,7 +19,7 @@
 // Four InnoDB tables. hasp_claims has a row for each claim in each of its lines, those that
 // hold before those that wait. hasp_lines has each key's last number, which outlives the
 // line by twice the TTL, at least 10 s; its rows are what steps lock. hasp_sessions has
-// rows for each client. hasp_meta says which layout this is and which clients may use it;
+// rows for each client, one of which renews all that it holds with one TTL. hasp_meta says which layout this is and which clients may use it;
 // newer tables are refused. [SchemaSQL] prints them all. Keys are VARBINARY(512), so they
 // are compared byte for byte whatever the collation, and longer ones are refused.
 //
