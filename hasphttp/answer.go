@@ -44,7 +44,9 @@ func Error(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(Status(err))
-	_ = json.NewEncoder(w).Encode(answer{Message: message(err)}) // a client that has gone is told nothing
+	if body, err := json.Marshal(answer{Message: message(err)}); err == nil { // without the newline of an Encoder
+		_, _ = w.Write(body) // a client that has gone is told nothing
+	}
 }
 
 type answer struct {

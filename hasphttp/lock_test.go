@@ -292,7 +292,7 @@ func TestOnErrorReplacesTheAnswer(t *testing.T) {
 		hasphttp.Error(w, err)
 	}}, func(http.ResponseWriter, *http.Request) {})
 	lease := s.lock("order:42")
-	if r := s.get("/orders/42"); r.status != http.StatusLocked || r.body != "busy" {
+	if r := s.get("/orders/42"); r.status != http.StatusLocked || r.body != "busy\n" {
 		t.Errorf("%+v", r)
 	}
 	s.release(lease)

@@ -76,7 +76,7 @@ func (s *stage) send(r *http.Request) reply {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	return reply{status: answer.StatusCode, header: answer.Header, body: strings.TrimSpace(string(text)), err: err}
+	return reply{status: answer.StatusCode, header: answer.Header, body: string(text), err: err}
 }
 
 func (s *stage) get(path string) reply {

@@ -68,7 +68,7 @@ func TestAnswersThatAreNoSuccessPassAfterALoss(t *testing.T) {
 		lose(t, s, r)
 		http.Error(w, "not paid", http.StatusPaymentRequired)
 	})
-	if r := s.get("/orders/42"); r.status != http.StatusPaymentRequired || r.body != "not paid" {
+	if r := s.get("/orders/42"); r.status != http.StatusPaymentRequired || r.body != "not paid\n" {
 		t.Errorf("%+v", r)
 	}
 }
