@@ -29,7 +29,7 @@ func contract(t *testing.T, isolation string) {
 	s := startServer(t, "--transaction-isolation="+isolation)
 	name := s.database(t)
 	admin := s.open(t, name)
-	drivertest.Run(t, drivertest.Suite{Width: 6, Open: func() (*drivertest.Store, error) {
+	drivertest.Run(t, drivertest.Suite{Width: 4, Open: func() (*drivertest.Store, error) {
 		var mu sync.Mutex
 		var handles []*sql.DB
 		return &drivertest.Store{
