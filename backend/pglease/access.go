@@ -82,10 +82,16 @@ func (p pooled) send(ctx context.Context, text string) ([]*pgconn.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Release() // destroys a broken one
 	sent, cancel := linger(ctx)
 	defer cancel()
 	pg := conn.Conn().PgConn()
+	defer func() {
+		if pg.IsClosed() {
+			conn.Hijack() // which pgx closes; the pool would keep its place for 15 s where the server is silent
+		} else {
+			conn.Release()
+		}
+	}()
 	results, err := pg.Exec(sent, text).ReadAll()
 	if err == nil {
 		return results, nil
