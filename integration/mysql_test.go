@@ -83,6 +83,10 @@ func (s *store) now(ctx context.Context) (now int64, err error) {
 		t, err := s.redis.Admin().Time(ctx).Result()
 		return t.UnixMicro(), err
 	}
+	if s.name == "postgres" {
+		err = s.sql.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&now)
+		return now, err
+	}
 	err = s.sql.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&now)
 	return now, err
 }
@@ -96,6 +100,10 @@ func (s *store) disconnect(ctx context.Context) error {
 			}
 		}
 		return nil
+	}
+	if s.name == "postgres" {
+		_, err := s.sql.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'test'")
+		return err
 	}
 	rows, err := s.sql.QueryContext(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ? AND ID <> CONNECTION_ID()", mysqlDatabase)
 	if err != nil {
@@ -121,6 +129,9 @@ func (s *store) disconnect(ctx context.Context) error {
 func (s *store) step(key string) string {
 	if s.redis != nil {
 		return key
+	}
+	if s.name == "postgres" {
+		return hex.EncodeToString([]byte(key)) // its COMMIT is in the same message
 	}
 	return "COMMIT"
 }

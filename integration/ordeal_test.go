@@ -365,6 +365,10 @@ func TestRW2_SM1_FR5_PZ2_NoHistoryBreaksAPromise(t *testing.T) {
 		brief.TTL = s.unhurried(brief.TTL)
 		endure(t, s, slices.Concat(worldly(), networked(), serverFaults()), brief)
 	})
+	t.Run("postgres", func(t *testing.T) {
+		brief.TTL = 1500 * time.Millisecond // a process for each connection takes its time
+		endure(t, startPostgres(t).with("pool=2"), slices.Concat(worldly(), networked(), serverFaults()), brief)
+	})
 	t.Run("sqlite", func(t *testing.T) {
 		brief.Clients = slower(2, 1)
 		endure(t, startSQLite(t), slices.Concat(worldly(), sqliteFaults()), brief)

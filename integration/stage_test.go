@@ -93,7 +93,7 @@ type server interface {
 
 // kinds are all stores; a check that suits every store runs on each.
 func kinds() []kind {
-	return []kind{{"redis", startRedis}, {"sqlite", startSQLite}, {"mysql", startMySQL}}
+	return []kind{{"redis", startRedis}, {"sqlite", startSQLite}, {"mysql", startMySQL}, {"postgres", startPostgres}}
 }
 
 // eachStore runs a check on every store, side by side with other tests.

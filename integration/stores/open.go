@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite" // the driver of the tests' database files
 
@@ -25,6 +26,8 @@ type Opened struct {
 	driver.Driver
 	Redis redis.UniversalClient // of a Redis store
 	SQL   *sql.DB               // of a SQL store
+
+	Postgres *pgxpool.Pool // of PostgreSQL, unless by database/sql
 }
 
 // Close closes the handle. The driver is closed by its client.
@@ -36,6 +39,9 @@ func (o *Opened) Close() error {
 	if o.SQL != nil {
 		errs = append(errs, o.SQL.Close())
 	}
+	if o.Postgres != nil {
+		go o.Postgres.Close() // where the server is silent it takes 15 s
+	}
 	return errors.Join(errs...)
 }
 
@@ -43,6 +49,7 @@ func (o *Opened) Close() error {
 //
 //	sqlite:PATH
 //	mysql://HOST:PORT/DATABASE
+//	postgres://USER@HOST:PORT/DATABASE
 //	redis://HOST:PORT
 //	redis+sentinel://HOST:PORT,HOST:PORT/NAME
 //	redis+cluster://HOST:PORT,HOST:PORT
@@ -77,8 +84,11 @@ func open(address string, params url.Values) (*Opened, error) {
 	if !ok {
 		return nil, fmt.Errorf("no store at %q", address)
 	}
-	if scheme == "mysql" {
+	switch scheme {
+	case "mysql":
 		return openMySQL(rest, params)
+	case "postgres":
+		return openPostgres(address, params)
 	}
 	nodes, name, _ := strings.Cut(rest, "/")
 	rdb, err := connect(scheme, strings.Split(nodes, ","), name, params)
