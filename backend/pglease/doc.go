@@ -39,8 +39,10 @@
 //
 // # Limits
 //
-// A step grants at most 32 claims and removes at most 64. Lives are microseconds. Only the
-// first 64 holders of a line learn by the counter that somebody has begun to wait behind
-// them; the others learn it within a second renewal of theirs, or never where they are
-// readers. Steps of one key are one after the other: about as many as the server commits.
+// A step grants at most 32 claims and removes at most 64. Lives are microseconds. Of the
+// claims that hold a key together, those behind the first 64 may not learn that somebody
+// has begun to wait. Steps of one key are one after the other: about as many as the server
+// commits. Over database/sql a step takes a message for each of its parts, so a program
+// that stops in the middle of one keeps others waiting until the server ends it
+// (idle_in_transaction_session_timeout).
 package pglease
