@@ -34,6 +34,8 @@ func postgresHints() map[string]string {
 }
 
 // openPostgres opens what stands behind the scheme of a PostgreSQL URL.
+//
+//nolint:contextcheck,nolintlint // for the callers: nothing is connected that could be cancelled
 func openPostgres(scheme, rest string) (*Store, error) {
 	a, p, err := readPostgres(scheme, rest)
 	if err != nil {
