@@ -16,6 +16,9 @@ import (
 // maxSleep is how long a loop sleeps at most, so that a clock that is set is noticed.
 const maxSleep = 30 * time.Second
 
+// maxKeep is the longest that a store keeps the key of a tick.
+const maxKeep = 30 * 24 * time.Hour
+
 // runner runs one job in this process.
 type runner struct {
 	*Scheduler
@@ -42,7 +45,7 @@ func newRunner(s *Scheduler, j Job, spec *spec) *runner {
 	}
 	r := &runner{
 		Scheduler: s, job: j, spec: spec, log: s.opts.Logger.With(slog.String("job", j.Name)),
-		keep: max(s.opts.Late, j.CatchUp.Within) + 2*s.opts.Tolerance + 2*s.opts.TTL,
+		keep: min(maxKeep, max(s.opts.Late, j.CatchUp.Within)+2*s.opts.Tolerance+2*s.opts.TTL+min(maxKeep, j.Jitter)),
 	}
 	r.runs = s.client.With(lock)
 	if j.Overlap == OverlapWait { // a tick's own time begins when the run before it is over
@@ -103,6 +106,13 @@ func (r *runner) loop(ctx context.Context) error {
 // since answers the ticks after a time up to now: those that can begin, and those to be
 // made up for.
 func (r *runner) since(ctx context.Context, seen, now time.Time) (missed, due []time.Time) {
+	// Older ones cannot run. After a clock was set far ahead there may be many millions.
+	if oldest := now.Add(-max(r.opts.Late, r.job.CatchUp.Within) - time.Nanosecond); oldest.After(seen) {
+		if at := r.spec.next(seen); !at.IsZero() && !at.After(oldest) {
+			r.log.LogAttrs(ctx, slog.LevelWarn, "ticks were missed", slog.Time("tick", at), slog.Time("until", oldest))
+		}
+		seen = oldest
+	}
 	if e := r.spec.every; e > 0 { // no more of them than can count
 		if first := now.Add(-max(r.opts.Late, time.Duration(r.job.CatchUp.Ticks+1)*e+r.opts.Late)); first.After(seen) {
 			seen = first
@@ -112,10 +122,8 @@ func (r *runner) since(ctx context.Context, seen, now time.Time) (missed, due []
 		switch age := now.Sub(at); {
 		case age <= r.opts.Late:
 			due = append(due, at)
-		case age <= r.job.CatchUp.Within:
-			missed = append(missed, at)
 		default:
-			r.log.LogAttrs(ctx, slog.LevelWarn, "a tick was missed", slog.Time("tick", at))
+			missed = append(missed, at)
 		}
 		if len(missed) > r.job.CatchUp.Ticks {
 			missed = missed[1:]
@@ -137,22 +145,27 @@ func (r *runner) work(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// call calls Run and takes a panic for an error.
-func (r *runner) call(ctx context.Context) (err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		v := recover()
-		if v == nil { // Goexit
-			v = "runtime.Goexit"
-		}
-		err = &PanicError{Job: r.job.Name, Value: v, Stack: debug.Stack()}
+// call calls Run and takes a panic for an error. A job that ends its goroutine must not
+// end the one that frees what the run holds.
+func (r *runner) call(ctx context.Context) error {
+	result := make(chan error, 1)
+	go func() {
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			v := recover()
+			if v == nil { // Goexit
+				v = "runtime.Goexit"
+			}
+			result <- &PanicError{Job: r.job.Name, Value: v, Stack: debug.Stack()}
+		}()
+		err := r.job.Run(ctx)
+		returned = true
+		result <- err
 	}()
-	err = r.job.Run(ctx)
-	returned = true
-	return err
+	return <-result
 }
 
 func (r *runner) note(result Result) {

@@ -53,9 +53,11 @@ func (o *Options) resolve() (Options, error) {
 	r.TTL = cmp.Or(r.TTL, defaultTTL)
 	r.Tolerance = cmp.Or(r.Tolerance, defaultTolerance)
 	r.Late = cmp.Or(r.Late, defaultLate)
-	if r.Now == nil {
-		r.Now = time.Now
+	now := r.Now
+	if now == nil {
+		now = time.Now
 	}
+	r.Now = func() time.Time { return now().Round(0) } // what a clock shows, not a monotonic reading, which would hide that it was set
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}

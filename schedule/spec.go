@@ -25,16 +25,17 @@ func parseSpec(text, zone string, dst DST) (*spec, error) {
 	if err != nil || zone == "Local" {
 		return nil, fmt.Errorf("unknown time zone %q; it must be an IANA name such as Europe/Berlin, and its data must be on this machine", zone)
 	}
-	if rest, ok := strings.CutPrefix(text, "@every "); ok {
-		d, err := time.ParseDuration(strings.TrimSpace(rest))
-		if err != nil || d < minTime || d%time.Millisecond != 0 {
-			return nil, fmt.Errorf("cron %q, column 8: %q is no duration of whole milliseconds from %s on", text, rest, minTime)
-		}
-		return &spec{zone: where, every: d}, nil
-	}
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
 		return nil, errors.New("cron is blank")
+	}
+	if strings.EqualFold(fields[0], "@every") { // never the library's, which counts from each call
+		rest := strings.Join(fields[1:], " ")
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < minTime || d%time.Millisecond != 0 {
+			return nil, fmt.Errorf("cron %q, column %d: %q is no duration of whole milliseconds from %s on", text, column(text, min(1, len(fields)-1)), rest, minTime)
+		}
+		return &spec{zone: where, every: d}, nil
 	}
 	if strings.Contains(fields[0], "=") {
 		return nil, fmt.Errorf("cron %q, column 1: name the time zone in Zone, not in the specification", text)

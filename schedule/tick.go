@@ -28,6 +28,7 @@ func (r *runner) tick(ctx context.Context, at time.Time) {
 		return
 	}
 	w := watch{runner: r, at: at}
+	w.found = w.now()
 	for w.fresh() {
 		asked := w.now()
 		lease, err := r.ticks.Mutex(r.tickKey(at)).TryLock(ctx)
@@ -94,8 +95,9 @@ func (r *runner) look(ctx context.Context, at time.Time) (tickState, time.Durati
 // watch is what a process knows of a tick that it has not run yet.
 type watch struct {
 	*runner
-	at   time.Time
-	seen moment // when it was known to run; zero: never
+	at    time.Time
+	found moment // when the watch began
+	seen  moment // when it was known to run; zero: never
 }
 
 // moment is a time by both clocks: the one that may be set, and the one that may stand
@@ -108,7 +110,8 @@ func (w *watch) now() moment { return moment{wall: w.opts.Now(), steady: time.No
 func (w *watch) fresh() bool {
 	now := w.now()
 	if w.seen.steady.IsZero() {
-		return now.wall.Sub(w.at) <= w.keep-2*w.opts.Tolerance-w.opts.TTL
+		age := max(now.wall.Sub(w.at), w.found.wall.Sub(w.at)+now.steady.Sub(w.found.steady))
+		return age <= w.keep-2*w.opts.Tolerance-w.opts.TTL
 	}
 	return max(now.wall.Sub(w.seen.wall), now.steady.Sub(w.seen.steady)) <= w.keep-w.opts.TTL
 }
