@@ -16,6 +16,9 @@ import (
 // errSetUp says that the lock of a method was not set up as the method needs.
 var errSetUp = errors.New("the lock does not fit the method")
 
+// errNoMessage says that a stream ended before its first message.
+var errNoMessage = errors.New("the stream has no message to take the key from")
+
 // keyError says that a request gives no key that could be locked.
 type keyError struct{ err error }
 

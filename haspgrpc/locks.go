@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -118,8 +119,8 @@ func (l *Locks) Unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 	}
 	defer lease.Release(ctx) // also when the handler panics, which goes on after this
 	answer, err := handler(lease.Context(ctx), request)
-	if err == nil && lease.Err() != nil {
-		return nil, code(ctx, lease.Err())
+	if gone := lost(lease); err == nil && gone != nil {
+		return nil, code(ctx, gone)
 	}
 	return answer, err
 }
@@ -131,7 +132,10 @@ func (l *Locks) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 		return handler(srv, ss)
 	}
 	first := key.message()
-	if err := ss.RecvMsg(first); err != nil {
+	switch err := ss.RecvMsg(first); {
+	case errors.Is(err, io.EOF):
+		return code(ss.Context(), &keyError{errNoMessage})
+	case err != nil:
 		return fmt.Errorf("no first message to take the key from: %w", err)
 	}
 	ctx := ss.Context()
@@ -141,8 +145,8 @@ func (l *Locks) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	}
 	defer lease.Release(ctx)
 	err = handler(srv, &stream{ServerStream: ss, ctx: lease.Context(ctx), lease: lease, first: first})
-	if err == nil && lease.Err() != nil {
-		return code(ctx, lease.Err())
+	if gone := lost(lease); err == nil && gone != nil {
+		return code(ctx, gone)
 	}
 	return err
 }
@@ -174,6 +178,14 @@ func (l *Locks) acquire(ctx context.Context, key Key, request any) (*hasp.Lease,
 		return nil, &keyError{err}
 	}
 	return lease, err
+}
+
+// lost says how a lease was lost. One that the handler gave back, kept or detached was not.
+func lost(lease *hasp.Lease) error {
+	if err := lease.Err(); !errors.Is(err, hasp.ErrReleased) {
+		return err
+	}
+	return nil
 }
 
 // carries says whether ctx has a lease on one of the keys, so that a lock on it cannot
@@ -214,7 +226,7 @@ func (s *stream) RecvMsg(m any) error {
 
 // SendMsg sends a message while the lease is held.
 func (s *stream) SendMsg(m any) error {
-	if err := s.lease.Err(); err != nil {
+	if err := lost(s.lease); err != nil {
 		return code(s.ServerStream.Context(), err)
 	}
 	return s.ServerStream.SendMsg(m)

@@ -2,26 +2,39 @@ package hasphttp
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
+	"time"
 )
 
 // maxBody is how much of a body is read before its request waits.
 const maxBody = 64 << 10
 
+// longAgo ends every read at once.
+var longAgo = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // drain reads the body of a request that is going to wait, since a server notices that a
 // client has gone away only once the body has been read. What does not fit is left to the
-// handler, and so is what cannot be read.
-func drain(r *http.Request) {
+// handler, and so is what cannot be read. It answers false when ctx ends first: then the
+// body cannot be read any more.
+func drain(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
 	if r.Body == nil || r.Body == http.NoBody {
-		return
+		return true
 	}
+	goOn := context.AfterFunc(ctx, func() {
+		_ = http.NewResponseController(w).SetReadDeadline(longAgo) // where that is not supported the client has the time that the server gives it
+	})
 	start, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if !goOn() {
+		return false
+	}
 	rest := io.Reader(r.Body)
 	if err != nil {
 		rest = broken{err}
 	}
 	r.Body = &body{Reader: io.MultiReader(bytes.NewReader(start), rest), Closer: r.Body}
+	return true
 }
 
 // body is a body whose beginning was read.

@@ -29,7 +29,7 @@
 //
 // A request that waits leaves the line when its client hangs up. The server notices that
 // only once the request's body has been read; so a request that is going to wait has its
-// body read first, up to 64 KiB, and the handler reads it from memory. With HTTP/1 and a
-// longer body the line is left when Wait is over. A client that hangs up while the
+// body read first, up to 64 KiB and for as long as it may wait, and the handler reads it
+// from memory. With HTTP/1 and a longer body the line is left when Wait is over. A client that hangs up while the
 // handler runs ends its context, as ever; the lock is kept until the handler has returned.
 package hasphttp

@@ -70,7 +70,7 @@ func newLock(client *hasp.Client, key KeyFunc, o *Options) *lock {
 
 // take takes the lock of a request, or answers it and no lease.
 func (l *lock) take(w http.ResponseWriter, r *http.Request) (*hasp.Lease, *http.Request) {
-	lease, err := l.acquire(r)
+	lease, err := l.acquire(w, r)
 	if err != nil {
 		l.fail(w, r, err)
 		return nil, r
@@ -78,7 +78,7 @@ func (l *lock) take(w http.ResponseWriter, r *http.Request) (*hasp.Lease, *http.
 	return lease, r.WithContext(lease.Context(r.Context()))
 }
 
-func (l *lock) acquire(r *http.Request) (*hasp.Lease, error) {
+func (l *lock) acquire(w http.ResponseWriter, r *http.Request) (*hasp.Lease, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -96,8 +96,9 @@ func (l *lock) acquire(r *http.Request) (*hasp.Lease, error) {
 		return nil, fmt.Errorf("%w: %d keys for a shared lock, which has one", hasp.ErrInvalid, len(keys))
 	}
 	lease, err := l.try(r.Context(), keys)
+	err = unlessGone(r, err)
 	if l.opts.Wait > 0 && errors.Is(err, hasp.ErrHeld) {
-		lease, err = l.wait(r, keys, err)
+		lease, err = l.wait(w, r, keys, err)
 	}
 	if errors.Is(err, hasp.ErrInvalid) && !carries(r.Context(), keys) {
 		return nil, &KeyError{Err: err}
@@ -125,12 +126,11 @@ func (l *lock) try(ctx context.Context, keys []string) (*hasp.Lease, error) {
 
 // wait stands in line after a try was answered with held, until the client goes away or
 // the server stops, too.
-func (l *lock) wait(r *http.Request, keys []string, held error) (*hasp.Lease, error) {
+func (l *lock) wait(w http.ResponseWriter, r *http.Request, keys []string, held error) (*hasp.Lease, error) {
 	if !l.opts.enter() {
 		return nil, held
 	}
 	defer l.opts.leave()
-	drain(r)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	if l.opts.Stop != nil {
@@ -142,16 +142,42 @@ func (l *lock) wait(r *http.Request, keys []string, held error) (*hasp.Lease, er
 			}
 		}()
 	}
-	lease, err := l.stand(ctx, keys)
-	switch {
-	case err == nil:
-		return lease, nil
-	case errors.Is(context.Cause(ctx), ErrStopping):
+	switch why := l.drained(ctx, w, r); {
+	case why == nil:
+	case errors.Is(why, ErrStopping):
 		return nil, ErrStopping
-	case errors.Is(r.Context().Err(), context.Canceled):
+	case errors.Is(why, context.DeadlineExceeded):
+		return nil, held
+	default:
 		return nil, errGone
 	}
-	return nil, err
+	lease, err := l.stand(ctx, keys)
+	if err != nil && errors.Is(context.Cause(ctx), ErrStopping) {
+		return nil, ErrStopping
+	}
+	return lease, unlessGone(r, err)
+}
+
+// drained reads the body of a request, for no longer than it may wait. It answers why that
+// was ended.
+func (l *lock) drained(ctx context.Context, w http.ResponseWriter, r *http.Request) error {
+	if l.opts.Wait != hasp.Forever {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.opts.Wait)
+		defer cancel()
+	}
+	if drain(ctx, w, r) {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// unlessGone answers err, or that it is since the client has gone away.
+func unlessGone(r *http.Request, err error) error {
+	if err != nil && errors.Is(r.Context().Err(), context.Canceled) {
+		return errGone
+	}
+	return err
 }
 
 func (l *lock) stand(ctx context.Context, keys []string) (*hasp.Lease, error) {

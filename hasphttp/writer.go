@@ -2,6 +2,7 @@ package hasphttp
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ func (w *writer) WriteHeader(status int) {
 	}
 	w.began = true
 	if status < http.StatusMultipleChoices {
-		if w.err = w.lease.Err(); w.err != nil {
+		if w.err = lost(w.lease); w.err != nil {
 			w.lost(w.err)
 			return
 		}
@@ -71,7 +72,7 @@ func (w *writer) FlushError() error {
 
 // Hijack hands the connection over, unless the lease is lost.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if err := w.lease.Err(); err != nil && !w.began {
+	if err := lost(w.lease); err != nil && !w.began {
 		return nil, nil, err
 	}
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
@@ -81,6 +82,14 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // Flush is FlushError for handlers that ask for an http.Flusher.
 func (w *writer) Flush() { _ = w.FlushError() }
+
+// lost says how a lease was lost. One that the handler gave back, kept or detached was not.
+func lost(lease *hasp.Lease) error {
+	if err := lease.Err(); !errors.Is(err, hasp.ErrReleased) {
+		return err
+	}
+	return nil
+}
 
 func (w *writer) begin() {
 	if !w.began {
