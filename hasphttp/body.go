@@ -11,9 +11,6 @@ import (
 // maxBody is how much of a body is read before its request waits.
 const maxBody = 64 << 10
 
-// longAgo ends every read at once.
-var longAgo = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // drain reads the body of a request that is going to wait, since a server notices that a
 // client has gone away only once the body has been read. What does not fit is left to the
 // handler, and so is what cannot be read. It answers false when ctx ends first: then the
@@ -23,6 +20,7 @@ func drain(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	goOn := context.AfterFunc(ctx, func() {
+		longAgo := time.Time{}.Add(time.Hour)
 		_ = http.NewResponseController(w).SetReadDeadline(longAgo) // where that is not supported the client has the time that the server gives it
 	})
 	start, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
