@@ -87,6 +87,19 @@ func directiveOf(files *token.FileSet, comments *ast.CommentGroup) (*directive, 
 	return found, nil
 }
 
+// almost finds a comment that was meant for a directive.
+func almost(files *token.FileSet, comments *ast.CommentGroup) error {
+	if comments == nil {
+		return nil
+	}
+	for _, c := range comments.List {
+		if strings.HasPrefix(strings.Join(strings.Fields(c.Text), ""), mark) {
+			return faultf(files.Position(c.Pos()), "write %s without a space; so it is only a comment", mark)
+		}
+	}
+	return nil
+}
+
 // parseDirective reads the attributes of a directive, which begins at a place.
 func parseDirective(text string, at token.Position) (*directive, error) {
 	d := &directive{

@@ -13,6 +13,11 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
+// packagesNeeded are the names of the packages that generated code always may use.
+//
+//nolint:gochecknoglobals // a constant
+var packagesNeeded = []string{"context", "errors", "fmt", "slices", "strconv", "hasp", "keytmpl"}
+
 // Import paths that generated code has besides those of the interface's types.
 const (
 	haspPath    = "github.com/hasp-dev/hasp"
@@ -28,6 +33,9 @@ type file struct {
 
 // generate writes the file of a package.
 func generate(p *packages.Package, all []*target) ([]byte, error) {
+	if err := freeNames(p, all); err != nil {
+		return nil, err
+	}
 	f := &file{pkg: p, imports: make(map[string]string)}
 	for _, path := range []string{"context", "errors", "fmt", "slices", "strconv"} {
 		f.imports[path] = path
@@ -66,6 +74,20 @@ func generate(p *packages.Package, all []*target) ([]byte, error) {
 	return text, nil
 }
 
+// freeNames says which name of the generated code the package has already.
+func freeNames(p *packages.Package, all []*target) error {
+	needed := append([]string{"haspLock", "haspTimes", "newHaspLock"}, packagesNeeded...)
+	for _, t := range all {
+		needed = append(needed, "Locked"+t.name, "NewLocked"+t.name)
+	}
+	for _, name := range needed {
+		if other := p.Types.Scope().Lookup(name); other != nil {
+			return faultf(p.Fset.Position(other.Pos()), "%s is declared here, a name that the generated code needs: rename it", name)
+		}
+	}
+	return nil
+}
+
 func (f *file) printf(format string, args ...any) { fmt.Fprintf(&f.body, format, args...) }
 
 // typeText writes a type as this file sees it.
@@ -89,7 +111,7 @@ func (f *file) typeText(t types.Type) string {
 // decorator writes the type, its constructor and its methods.
 func (f *file) decorator(t *target) {
 	name, declared, used := "Locked"+t.name, f.typeParams(t), typeArgs(t)
-	f.printf("\n// %s is %s whose methods run under locks.\ntype %s%s struct {\n\tnext %s%s\n", name, article(t.name), name, declared, t.name, used)
+	f.printf("\n// %s is %s whose methods run under locks.\ntype %s%s struct {\n\t%s %s%s\n", name, article(t.name), name, declared, t.nextField(), t.name, used)
 	for _, m := range t.locked() {
 		f.printf("\t%s haspLock\n", lockField(m))
 	}
@@ -99,7 +121,7 @@ func (f *file) decorator(t *target) {
 	for _, client := range t.clients() {
 		f.printf(", %s *hasp.Client", clientName(client))
 	}
-	f.printf(") *%s%s {\n\treturn &%s%s{\n\t\tnext: next,\n", name, used, name, used)
+	f.printf(") *%s%s {\n\treturn &%s%s{\n\t\t%s: next,\n", name, used, name, used, t.nextField())
 	for _, m := range t.locked() {
 		d := m.lock
 		f.printf("\t\t%s: newHaspLock(%s, %q, haspTimes{expiration: %q, timeout: %q, retry: %q, refresh: %q}", lockField(m),
@@ -174,19 +196,24 @@ func typeArgs(t *target) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
+// nextField is the name of the field with the decorated value.
+func (t *target) nextField() string {
+	var methods []string
+	for _, m := range t.methods {
+		methods = append(methods, m.name)
+	}
+	return free("next", methods)
+}
+
 // names are the names that a method's code uses besides its parameters'.
 type names struct{ self, err, keys, many, one, name string }
 
 // namesFor finds names that none of the method's parameters has.
 func namesFor(m *method) names {
-	free := func(name string) string {
-		for slices.Contains(m.params, name) || slices.Contains(m.results, name) {
-			name += "_"
-		}
-		return name
-	}
+	taken := slices.Concat(m.params, m.results)
 	return names{
-		self: free("l"), err: free("err"), keys: free("keys"), many: free("many"), one: free("one"), name: free("name"),
+		self: free("l", taken), err: free("err", taken), keys: free("keys", taken),
+		many: free("many", taken), one: free("one", taken), name: free("name", taken),
 	}
 }
 
@@ -218,12 +245,12 @@ func (f *file) signature(t *target, m *method, n names) {
 }
 
 // call is a call of the decorated method.
-func (m *method) call(n names) string {
+func (m *method) call(t *target, n names) string {
 	args := strings.Join(m.params, ", ")
 	if m.sig.Variadic() {
 		args += "..."
 	}
-	return n.self + ".next." + m.name + "(" + args + ")"
+	return n.self + "." + t.nextField() + "." + m.name + "(" + args + ")"
 }
 
 func (f *file) forward(t *target, m *method) {
@@ -233,7 +260,7 @@ func (f *file) forward(t *target, m *method) {
 	if m.sig.Results().Len() > 0 {
 		f.printf("return ")
 	}
-	f.printf("%s\n}\n", m.call(n))
+	f.printf("%s\n}\n", m.call(t, n))
 }
 
 func (f *file) lockedMethod(t *target, m *method) {
@@ -252,7 +279,7 @@ func (f *file) lockedMethod(t *target, m *method) {
 	}
 	ctx := m.params[0]
 	f.printf("%s = %s.%s.%s(%s, %s, %t, func(%s context.Context) (%s error) {\n%s = %s\nreturn %s\n})\nreturn %s\n}\n",
-		n.err, n.self, lockField(m), how, ctx, n.keys, m.lock.shared, ctx, n.err, give, m.call(n), n.err, give)
+		n.err, n.self, lockField(m), how, ctx, n.keys, m.lock.shared, ctx, n.err, give, m.call(t, n), n.err, give)
 	f.keysOf(t, m, n)
 }
 

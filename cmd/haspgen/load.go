@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,6 +69,38 @@ func broken(p *packages.Package) error {
 	for _, e := range p.Errors {
 		if e.Kind == packages.ParseError || e.Kind == packages.ListError && !strings.HasPrefix(e.Msg, "# ") {
 			return e
+		}
+	}
+	return nil
+}
+
+// inTests finds a directive in a folder's test files, from which nothing is generated.
+func inTests(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), mark) {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, group := range file.Comments {
+			if d, err := directiveOf(files, group); err != nil || d != nil {
+				return faultf(files.Position(group.Pos()), "%s stands in a test file, where it would do nothing", mark)
+			}
 		}
 	}
 	return nil

@@ -7,7 +7,9 @@
 //
 // For each interface X with such a directive it writes a type LockedX with its methods
 // and a constructor NewLockedX(next X, client *hasp.Client), into hasp_locked.go in the
-// package's folder. Usage:
+// package's folder. Methods of an embedded interface of the same package are locked as it
+// says; those that come from other packages, and those without a directive, are passed on.
+// Directives in test files are refused. Usage:
 //
 //	haspgen [-check] [packages]
 //
@@ -105,7 +107,7 @@ func plan(dir string, patterns []string) ([]change, error) {
 		}
 		path := filepath.Join(filepath.Dir(p.GoFiles[0]), output)
 		all, err := targets(p)
-		if err != nil {
+		if err = errors.Join(err, inTests(filepath.Dir(path))); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -21,7 +22,7 @@ type target struct {
 type method struct {
 	name    string
 	sig     *types.Signature
-	params  []string   // their names, made up where they have none
+	params  []string   // their names, others where those cannot be used
 	results []string   // the same, the error excluded
 	lock    *directive // nil: it is passed on as it is
 	keys    []keyCode
@@ -29,9 +30,13 @@ type method struct {
 
 // targets finds the interfaces of a package that have directives.
 func targets(p *packages.Package) ([]*target, error) {
+	directives, err := directivesOf(p)
+	if err != nil {
+		return nil, err
+	}
 	var all []*target
 	for _, spec := range interfaces(p) {
-		t, err := targetOf(p, spec)
+		t, err := targetOf(p, spec, directives)
 		if err != nil {
 			return nil, err
 		}
@@ -70,24 +75,42 @@ func fieldsOf(spec *ast.TypeSpec) []*ast.Field {
 	return nil
 }
 
+// directivesOf finds the directives of all methods of a package's interfaces, by where a
+// method's name stands: an interface has those of the methods that it embeds, too.
+func directivesOf(p *packages.Package) (map[token.Pos]*directive, error) {
+	all := make(map[token.Pos]*directive)
+	for _, spec := range interfaces(p) {
+		for _, field := range fieldsOf(spec) {
+			d, err := directiveOf(p.Fset, field.Doc)
+			if err != nil {
+				return nil, err
+			}
+			if d == nil {
+				if err := almost(p.Fset, field.Doc); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if len(field.Names) != 1 {
+				return nil, faultf(d.at, "an embedded interface cannot be locked; put the directive above its methods")
+			}
+			all[field.Names[0].Pos()] = d
+		}
+	}
+	return all, nil
+}
+
 // targetOf reads an interface; nil: it has no directive.
-func targetOf(p *packages.Package, spec *ast.TypeSpec) (*target, error) {
-	directives := make(map[string]*directive)
+func targetOf(p *packages.Package, spec *ast.TypeSpec, directives map[token.Pos]*directive) (*target, error) {
 	var order []string
+	locked := false
 	for _, field := range fieldsOf(spec) {
-		d, err := directiveOf(p.Fset, field.Doc)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil && len(field.Names) != 1 {
-			return nil, faultf(d.at, "an embedded interface cannot be locked; put the directive above its methods")
-		}
 		for _, name := range field.Names {
-			directives[name.Name] = d
+			locked = locked || directives[name.Pos()] != nil
 			order = append(order, name.Name)
 		}
 	}
-	if !slices.ContainsFunc(order, func(name string) bool { return directives[name] != nil }) {
+	if !locked {
 		return nil, nil //nolint:nilnil // no directive is no failure
 	}
 	named, ok := p.TypesInfo.Defs[spec.Name].Type().(*types.Named)
@@ -103,7 +126,7 @@ func targetOf(p *packages.Package, spec *ast.TypeSpec) (*target, error) {
 		if !m.Exported() && m.Pkg() != p.Types {
 			return nil, faultf(p.Fset.Position(spec.Pos()), "%s embeds the unexported method %s of %s, which only that package can have", t.name, m.Name(), m.Pkg().Path())
 		}
-		built, err := methodOf(p, m, directives[m.Name()])
+		built, err := methodOf(p, m, directives[m.Origin().Pos()])
 		if err != nil {
 			return nil, err
 		}
@@ -119,11 +142,11 @@ func targetOf(p *packages.Package, spec *ast.TypeSpec) (*target, error) {
 	return t, t.checkClients()
 }
 
-// checkClients refuses names of clients that the constructor's other parameter has.
+// checkClients refuses names of clients that the constructor has already.
 func (t *target) checkClients() error {
 	for _, m := range t.methods {
-		if m.lock != nil && (m.lock.client == "next" || m.lock.client == "client") {
-			return faultf(m.lock.at, "client=%s: the constructor has a parameter of that name already", m.lock.client)
+		if m.lock != nil && slices.Contains([]string{"next", "client", "_", "newHaspLock", "haspTimes"}, m.lock.client) {
+			return faultf(m.lock.at, "client=%s: the constructor cannot have another parameter of that name", m.lock.client)
 		}
 	}
 	return nil
@@ -145,19 +168,17 @@ func (t *target) clients() []string {
 func methodOf(p *packages.Package, f *types.Func, d *directive) (*method, error) {
 	sig := f.Signature()
 	m := &method{name: f.Name(), sig: sig, lock: d}
-	for i := range sig.Params().Len() {
-		m.params = append(m.params, nameOr(sig.Params().At(i), "p"+strconv.Itoa(i)))
-	}
+	m.nameParams()
 	results := sig.Results().Len()
 	fails := results > 0 && types.Identical(sig.Results().At(results-1).Type(), types.Universe.Lookup("error").Type())
 	for i := range results {
 		if i == results-1 && fails && d != nil {
 			break
 		}
-		m.results = append(m.results, "r"+strconv.Itoa(i))
+		m.results = append(m.results, free("r"+strconv.Itoa(i), m.params))
 	}
 	if d == nil {
-		return m, nil
+		return m, m.compiles(p.Fset.Position(f.Pos()))
 	}
 	switch {
 	case sig.Params().Len() == 0 || !isContext(sig.Params().At(0).Type()):
@@ -175,15 +196,42 @@ func methodOf(p *packages.Package, f *types.Func, d *directive) (*method, error)
 		}
 		m.keys = append(m.keys, code)
 	}
-	return m, nil
+	return m, m.compiles(p.Fset.Position(f.Pos()))
 }
 
-// nameOr is a parameter's name, or another where it has none that can be used.
-func nameOr(v *types.Var, other string) string {
-	if v.Name() == "" || v.Name() == "_" {
-		return other
+// compiles says whether all types of a method were found.
+func (m *method) compiles(at token.Position) error {
+	if strings.Contains(types.TypeString(m.sig, nil), types.Typ[types.Invalid].String()) {
+		return faultf(at, "%s has a type that does not compile", m.name)
 	}
-	return v.Name()
+	return nil
+}
+
+// nameParams names the parameters as the interface does, unless they have no names, or
+// such as hide what the generated code needs.
+func (m *method) nameParams() {
+	var taken []string
+	for v := range m.sig.Params().Variables() {
+		taken = append(taken, v.Name())
+	}
+	for i := range m.sig.Params().Len() {
+		name := m.sig.Params().At(i).Name()
+		if name == "" || name == "_" {
+			name = free("p"+strconv.Itoa(i), taken)
+		} else if types.Universe.Lookup(name) != nil || slices.Contains(packagesNeeded, name) {
+			name = free(name+"_", taken)
+		}
+		taken = append(taken, name)
+		m.params = append(m.params, name)
+	}
+}
+
+// free is a name that none of the others is.
+func free(name string, others []string) string {
+	for slices.Contains(others, name) {
+		name += "_"
+	}
+	return name
 }
 
 func isContext(t types.Type) bool {

@@ -12,11 +12,11 @@ import (
 // valueOf finds the value of a placeholder, a path of fields that begins at a parameter.
 func valueOf(p *packages.Package, m *method, path string) (*valueCode, error) {
 	parts := strings.Split(path, ".")
-	v := &valueCode{name: path, expr: parts[0]}
-	t, err := parameter(m, parts[0])
+	at, err := parameter(m, parts[0])
 	if err != nil {
 		return nil, err
 	}
+	v, t := &valueCode{name: path, expr: m.params[at]}, m.sig.Params().At(at).Type()
 	for _, name := range parts[1:] {
 		if t, err = v.field(p, t, name); err != nil {
 			return nil, err
@@ -38,11 +38,11 @@ func valueOf(p *packages.Package, m *method, path string) (*valueCode, error) {
 	return v, err
 }
 
-// parameter answers the type of a parameter.
-func parameter(m *method, name string) (types.Type, error) {
-	for i := range m.sig.Params().Len() {
-		if v := m.sig.Params().At(i); v.Name() == name && i > 0 {
-			return v.Type(), nil
+// parameter finds a parameter.
+func parameter(m *method, name string) (int, error) {
+	for i := 1; i < m.sig.Params().Len(); i++ {
+		if m.sig.Params().At(i).Name() == name {
+			return i, nil
 		}
 	}
 	var names []string
@@ -52,9 +52,9 @@ func parameter(m *method, name string) (types.Type, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no named parameter besides the context", m.name)
+		return 0, fmt.Errorf("%s has no named parameter besides the context", m.name)
 	}
-	return nil, fmt.Errorf("%s has no parameter %s; there is %s", m.name, name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%s has no parameter %s; there is %s", m.name, name, strings.Join(names, ", "))
 }
 
 // field goes on to a field, through pointers and embedded structs.
@@ -137,8 +137,9 @@ func isTime(t types.Type) bool {
 	if pointer, ok := t.Underlying().(*types.Pointer); ok {
 		t = pointer.Elem()
 	}
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "time" && named.Obj().Name() == "Time"
+	text, _, _ := types.LookupFieldOrMethod(t, true, nil, "String") // of one that is embedded, too
+	f, ok := text.(*types.Func)
+	return ok && f.FullName() == "(time.Time).String"
 }
 
 // hasString says whether a value has a method String() string.
