@@ -39,7 +39,7 @@ func Error(w http.ResponseWriter, err error) {
 	if after := retryAfter(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(after, 10))
 	}
-	for _, ofTheAnswerReplaced := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
+	for _, ofTheAnswerReplaced := range []string{"Content-Length", "Content-Encoding", "Content-Range", "Etag", "Last-Modified", "Cache-Control", "Location", "Trailer"} {
 		w.Header().Del(ofTheAnswerReplaced)
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -4,8 +4,13 @@
 //	mux.Handle("POST /orders/{orderId}/pay", hasphttp.Middleware(client, key, nil)(pay))
 //
 // The handler's context carries the lease: [hasp.FromContext] answers it, and with it the
-// fencing token. The context ends when the lease is lost, and an answer of success that
-// the handler gives after that is replaced by 503.
+// fencing token. The context ends when the lease is lost, and an answer of success or a
+// redirect that the handler gives after that is replaced by 503. What a handler has begun
+// to answer before goes on.
+//
+// The lock is kept until the handler returns. One that leaves work behind, as
+// http.TimeoutHandler does with what it cuts short, leaves it without the lock: put that
+// around the lock, not inside.
 //
 // Unlike the locks of package hasp a request does not wait unless [Options].Wait says so.
 //

@@ -97,3 +97,80 @@ func TestHT1_AClientThatIsGoneIsNoFaultOfTheServer(t *testing.T) {
 		t.Errorf("%d %s", w.Code, log.String())
 	}
 }
+
+func TestATimeoutAroundTheLockEndsItWithTheHandler(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil, nil)
+	timedOut, goOn := make(chan struct{}), make(chan struct{})
+	inner := hasphttp.Middleware(s.client, keyOf(t, "order:{query.id}"), nil)(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			close(timedOut)
+			<-goOn
+			w.WriteHeader(http.StatusOK)
+		}))
+	w := httptest.NewRecorder()
+	http.TimeoutHandler(inner, 50*time.Millisecond, "late").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?id=1", http.NoBody))
+	receive(t, timedOut)
+	if w.Code != http.StatusServiceUnavailable || w.Body.String() != "late" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	s.line("order:1", 1, 0)
+	close(goOn)
+	s.line("order:1", 0, 0)
+}
+
+func TestHT4_ARedirectAfterALossIsReplacedToo(t *testing.T) {
+	t.Parallel()
+	var s *stage
+	s = newStage(t, &hasphttp.Options{TTL: 300 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		lose(t, s, r)
+		w.Header().Set("Trailer", "Digest")
+		http.Redirect(w, r, "/paid", http.StatusSeeOther)
+	})
+	r := s.get("/orders/42")
+	if r.status != http.StatusServiceUnavailable || r.header.Get("Location") != "" || r.body != `{"success":false,"message":"Lock lost"}` {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheLockWorksOverHTTP2(t *testing.T) {
+	t.Parallel()
+	stop := make(chan struct{})
+	s := newStage(t, &hasphttp.Options{Wait: time.Hour, Stop: stop}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set(http.TrailerPrefix+"Digest", "x")
+	})
+	server := httptest.NewUnstartedServer(s.server.Config.Handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s.server = server
+	answer, err := server.Client().Get(server.URL + "/orders/42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	if answer.ProtoMajor != 2 || answer.StatusCode != http.StatusOK || answer.Trailer.Get("Digest") != "x" {
+		t.Errorf("%+v", answer)
+	}
+	s.line("order:42", 0, 0)
+	defer s.release(s.lock("order:42"))
+	body, sender := io.Pipe()
+	defer sender.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/orders/42", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan reply, 1)
+	go func() { done <- s.send(r) }()
+	time.Sleep(100 * time.Millisecond) // most often it waits for the body now
+	close(stop)
+	if got := receive(t, done); got.err != nil || got.status != http.StatusServiceUnavailable {
+		t.Errorf("%+v", got)
+	}
+}

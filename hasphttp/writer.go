@@ -34,7 +34,7 @@ func (w *writer) WriteHeader(status int) {
 		return
 	}
 	w.began = true
-	if status < http.StatusMultipleChoices {
+	if status < http.StatusBadRequest { // a redirect, too, is what forms answer that were accepted
 		if w.err = lost(w.lease); w.err != nil {
 			w.lost(w.err)
 			return
