@@ -64,5 +64,8 @@ func (o *LeaderOptions) leaderURL(r *http.Request, election *elect.Elector) stri
 	if err != nil || leader.Nobody() {
 		return ""
 	}
+	if own := election.Status().Token; own != 0 && own == leader.Token {
+		return "" // its own term, which is ending: the client would come back here
+	}
 	return o.Redirect(r, leader)
 }

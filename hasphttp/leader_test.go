@@ -91,3 +91,40 @@ func TestOnlyTheLeaderAnswers(t *testing.T) {
 	}
 	store.Fail(nil)
 }
+
+func TestALeaderThatDrainsIsNotSentToItself(t *testing.T) {
+	t.Parallel()
+	store := memlease.NewStore()
+	client, err := hasp.New(store.Driver(), &hasp.Options{Name: "a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leads, drains, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	e, err := elect.New(client, "web", func(ctx context.Context) error {
+		close(leads)
+		<-ctx.Done()
+		close(drains)
+		<-goOn
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	receive(t, leads)
+	stop()
+	receive(t, drains)
+	w := ask(t, e, &hasphttp.LeaderOptions{Redirect: func(r *http.Request, l elect.Leader) string {
+		return "https://" + l.Name + r.URL.RequestURI()
+	}})
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Header().Get("Location"))
+	}
+	close(goOn)
+	_ = <-ended // that it was stopped
+	if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
