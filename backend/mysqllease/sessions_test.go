@@ -71,15 +71,21 @@ func TestHeldClaimsAreRenewedByOneRow(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := renewAll(ctx, d, claims); err != nil { // each comes to live by the session
-		t.Fatal(err)
-	}
-	for range 3 {
+	renewal := func() int64 {
 		before := writes(t, admin)
 		if err := renewAll(ctx, d, claims); err != nil {
 			t.Fatal(err)
 		}
-		if changed := writes(t, admin) - before; changed != 1 {
+		return writes(t, admin) - before
+	}
+	// Each comes to live by the session, and one that is locked just then a renewal later.
+	for round := 0; renewal() > 1; round++ {
+		if round == 10 {
+			t.Fatal("not all claims live by the session")
+		}
+	}
+	for range 3 {
+		if changed := renewal(); changed != 1 {
 			t.Errorf("renewing %d claims changed %d rows, want 1", n, changed)
 		}
 	}

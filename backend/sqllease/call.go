@@ -117,6 +117,9 @@ func (c *Client) retry(ctx context.Context, trouble *atomic.Pointer[error], try 
 			return nil
 		}
 		if ctx.Err() != nil {
+			if last := trouble.Load(); last != nil && errors.Is(err, ctx.Err()) {
+				err = *last // says more than that the time is over
+			}
 			return c.cut(ctx, err)
 		}
 		fault := c.fault(err)
