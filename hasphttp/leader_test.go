@@ -123,7 +123,9 @@ func TestALeaderThatDrainsIsNotSentToItself(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Header().Get("Location"))
 	}
 	close(goOn)
-	_ = <-ended // that it was stopped
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
 	if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
