@@ -72,6 +72,7 @@ func TestALeaderThatDiedIsFollowed(t *testing.T) {
 		died := time.Now()
 		time.Sleep(30 * time.Second)
 		lastOfA, firstOfB := time.Time{}, time.Time{}
+		synctest.Wait()
 		for _, r := range f.runs {
 			if r.node == "a" {
 				lastOfA = r.began

@@ -70,6 +70,7 @@ func TestALongRunIsWatchedUntilItsEnd(t *testing.T) {
 		died := time.Now()
 		a.kill()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		last := f.runs[len(f.runs)-1]
 		if late := last.began.Sub(died); last.node != "b" || late < 0 || late > 12*time.Second {
 			t.Errorf("%s took over after %s", last.node, late)
@@ -256,6 +257,7 @@ func TestARunLongerThanAtMostIsToldAndLetsOthersRun(t *testing.T) {
 		}
 		n.start()
 		time.Sleep(time.Hour + 65*time.Second)
+		synctest.Wait()
 		if told < 50*time.Second || told > time.Minute {
 			t.Errorf("told after %s", told)
 		}
