@@ -29,6 +29,7 @@ func TestATickIsTakenOverAlthoughTheKeyOfTheJobExpiresLater(t *testing.T) {
 		}()
 		a.kill()
 		time.Sleep(45 * time.Second)
+		synctest.Wait()
 		last := f.runs[len(f.runs)-1]
 		if took := last.began.Sub(start.Add(70 * time.Second)); last.node != "b" || !last.tick.Equal(start.Add(time.Minute)) || took > 16*time.Second {
 			t.Errorf("%s ran the tick of %s, %s after the death", last.node, last.tick.Sub(start), took)
