@@ -1,7 +1,10 @@
 package schedule_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,6 +82,29 @@ func TestAClockThatIsSetFarAheadCostsLittle(t *testing.T) {
 		if got := f.ticks(); len(got) < 10 {
 			t.Errorf("ran %v", got)
 		}
+	})
+}
+
+func TestPN5_AJobThatEndsItsGoroutineLeavesNothingHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		n := f.node("a", schedule.Options{})
+		job := schedule.Job{Name: "job", Cron: "@every 1m", Run: func(context.Context) error {
+			runtime.Goexit()
+			return nil
+		}}
+		n.add(job, time.Second).start()
+		time.Sleep(3*time.Minute + 10*time.Second)
+		if got := f.ticks(); len(got) != 3 {
+			t.Errorf("ran %v", got)
+		}
+		known, err := n.sched.Runs(t.Context(), "job")
+		var panicked *schedule.PanicError
+		if err != nil || known.Here.Running || !errors.As(known.Here.Err, &panicked) || known.Last.Running {
+			t.Errorf("%+v, %v", known, err)
+		}
+		n.stop()
 	})
 }
 

@@ -145,22 +145,27 @@ func (r *runner) work(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// call calls Run and takes a panic for an error.
-func (r *runner) call(ctx context.Context) (err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		v := recover()
-		if v == nil { // Goexit
-			v = "runtime.Goexit"
-		}
-		err = &PanicError{Job: r.job.Name, Value: v, Stack: debug.Stack()}
+// call calls Run and takes a panic for an error. A job that ends its goroutine must not
+// end the one that frees what the run holds.
+func (r *runner) call(ctx context.Context) error {
+	result := make(chan error, 1)
+	go func() {
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			v := recover()
+			if v == nil { // Goexit
+				v = "runtime.Goexit"
+			}
+			result <- &PanicError{Job: r.job.Name, Value: v, Stack: debug.Stack()}
+		}()
+		err := r.job.Run(ctx)
+		returned = true
+		result <- err
 	}()
-	err = r.job.Run(ctx)
-	returned = true
-	return err
+	return <-result
 }
 
 func (r *runner) note(result Result) {
