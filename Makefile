@@ -32,11 +32,12 @@ needs: # Installs the servers that tests start where it may, else says what is m
 
 .PHONY: test/unit
 test/unit: ## The tests of every module
-	$(call each,go test ./...)
+	$(call each,go test -timeout 30m ./...)
 
 .PHONY: test/race
-# Not integration: what it judges are times between processes, which mean little there.
-test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration')
+# Not integration: what it judges are times between processes, which mean little there. Not
+# mysqllease: its code is that of sqllease, which sqlitelease runs under the race detector.
+test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration\|/mysqllease')
 test/race: ## The same under the race detector, with fewer schedules, without integration
 	@[ -n "$(RACE)" ] || echo "no cgo or no C compiler ($$(go env CC)): running without -race"
 	$(call each,go test $(RACE) -short ./...)

@@ -193,10 +193,13 @@ func TestFR2_ALateRenewalProlongsNobodyElse(t *testing.T) {
 // what A writes then hits no row.
 func TestPZ1_AStoppedWriterIsFenced(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = 300 * time.Millisecond
+		ttl, n := 300*time.Millisecond, rounds(10, 200)
+		if s.sql != nil {
+			ttl, n = s.unhurried(ttl), rounds(3, 200)
+		}
 		file := guarded(t)
 		a, b := s.puppet(t, "a"), s.puppet(t, "b")
-		for round := range rounds(10, 200) {
+		for round := range n {
 			a.holds(crew.Order{Lease: "x", Keys: []string{"k"}, TTL: ttl})
 			time.Sleep(rand.N(ttl / 3))
 			a.pause()

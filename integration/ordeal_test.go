@@ -331,7 +331,7 @@ func endure(t *testing.T, s *store, faults []fault, brief crew.Brief) {
 	}
 	lasts, part := ordealLasts(), 1
 	if s.sql != nil { // its leases are longer, and its steps fewer
-		lasts, part = 4*lasts, 5
+		lasts, part = 2*lasts, 10
 	}
 	o.run(lasts, never)
 	o.finish()
