@@ -110,7 +110,7 @@ func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 			n = 200 // a database takes the first step of each for itself
 		}
 		slow := 100 * time.Millisecond // each way
-		if s.name == "mysql" { // by many statements, of which each goes through the network
+		if s.name == "mysql" {         // by many statements, of which each goes through the network
 			n, slow = 50, 5*time.Millisecond
 		}
 		far, way := s.behind(t)
