@@ -109,13 +109,13 @@ func TestAClaimThatIsNamedNoMoreEndsThoughItsSessionLives(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, newDatabase(t))
 	c, other := newClient(t, pool), newClient(t, pool)
-	const ttl = 1500 * time.Millisecond
+	const ttl = 4 * time.Second
 	kept, dropped := c.holds(ttl, "kept"), c.holds(ttl, "dropped")
 	c.renew(kept, dropped)
 	c.renew(kept, dropped)
 	for end := time.Now().Add(soon); ; time.Sleep(ttl / 5) {
 		if s := c.renew(kept)[0]; s.State != driver.Holding {
-			t.Skip("the machine was too slow to renew in time")
+			t.Fatal("a renewal in time found the claim gone")
 		}
 		s, err := other.Join(t.Context(), driver.Join{Claim: other.claim(ttl, "dropped"), Try: true})
 		if err != nil {
