@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/elect"
@@ -21,6 +22,7 @@ type candidate struct {
 	store  *opened
 	terms  chan *tenure
 	cancel context.CancelCauseFunc // ends the campaign
+	late   <-chan time.Time        // when the campaign that ends is waited for no more
 }
 
 // tenure is one term on its way through the goroutine that gets the signals.
@@ -50,7 +52,7 @@ func (a *app) elect(ctx context.Context, c candidacy) error {
 	if errors.As(err, &sig) {
 		r.depart(ctx, store, nil)
 	} else {
-		a.disconnect(ctx, store)
+		r.part(ctx, store)
 	}
 	return err
 }
@@ -73,6 +75,8 @@ func (c *candidate) stand(ctx context.Context) error {
 			if ends(sig) {
 				c.cancel(interrupted(number(sig)))
 			}
+		case <-c.late:
+			return exited(exitLost)
 		case err := <-done:
 			var sig interrupted
 			if errors.As(context.Cause(ctx), &sig) {
@@ -122,6 +126,7 @@ func (c *candidate) rule(ctx context.Context, lease *hasp.Lease) error {
 		return err
 	}
 	end := s.watch()
+	c.ended(end)
 	if end.lost() {
 		return c.lost(lease, end)
 	}
@@ -141,6 +146,7 @@ func (c *candidate) lost(lease *hasp.Lease, end ending) error {
 	if c.once || end.asked {
 		c.tell(&failure{code: exitLost, kind: "lost", err: err})
 		c.cancel(err)
+		c.late = time.After(time.Until(c.leave))
 	} else {
 		c.warn("lost", fmt.Errorf("%w, and hasp stands in line again", err))
 	}

@@ -26,11 +26,12 @@ type clockwork struct {
 
 	mu   sync.Mutex
 	runs map[*runner]chan<- os.Signal // those that have begun; guarded by mu
+	last chan struct{}                // the last of them has ended
 }
 
 // cron runs the command until a signal comes.
 func (a *app) cron(ctx context.Context, t timetable) error {
-	c := &clockwork{app: a, timetable: t, runs: make(map[*runner]chan<- os.Signal)}
+	c := &clockwork{app: a, timetable: t, runs: make(map[*runner]chan<- os.Signal), last: make(chan struct{}, 1)}
 	t.when.Run = c.run
 	if err := t.when.Check(); err != nil {
 		return err
@@ -77,6 +78,7 @@ func (c *clockwork) serve(ctx context.Context, caught <-chan os.Signal, store *o
 		}
 		done <- err
 	}()
+	var late <-chan time.Time
 	for {
 		select {
 		case sig := <-caught:
@@ -84,6 +86,12 @@ func (c *clockwork) serve(ctx context.Context, caught <-chan os.Signal, store *o
 				c.cancel(interrupted(number(sig)))
 			}
 			c.pass(sig)
+		case <-c.last:
+			if ctx.Err() != nil { // what is left is to tell a store, which may be away
+				late = time.After(closeLimit)
+			}
+		case <-late:
+			return verdict(context.Cause(ctx), nil)
 		case err := <-done:
 			return verdict(context.Cause(ctx), err)
 		}
@@ -161,6 +169,13 @@ func (c *clockwork) end(r *runner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, r)
+	if len(c.runs) > 0 {
+		return
+	}
+	select {
+	case c.last <- struct{}{}:
+	default:
+	}
 }
 
 // outcome tells the scheduler what has become of a tick: nil, or an error while ctx goes

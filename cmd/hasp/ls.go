@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -82,7 +83,25 @@ func describe(s hasp.Standing) []string {
 
 // disconnect ends a client that holds nothing. What goes wrong now harms nobody.
 func (a *app) disconnect(ctx context.Context, store *opened) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	disconnect(ctx, store, closeLimit)
+}
+
+// disconnect ends a client in so much time at most: what it still has to give back
+// expires by itself.
+func disconnect(ctx context.Context, store *opened, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	_ = store.close(ctx)
+	_ = bounded(ctx, func() error { return store.close(ctx) }) // a pool may wait for a silent server
+}
+
+// bounded calls what may go on for longer than ctx, and waits no longer than that.
+func bounded(ctx context.Context, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", hasp.ErrUnavailable, ctx.Err())
+	}
 }

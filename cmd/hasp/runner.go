@@ -17,6 +17,9 @@ import (
 const (
 	// leaveLimit bounds what a signal during the waiting still waits for.
 	leaveLimit = 100 * time.Millisecond
+	// lossLimit bounds what a loss still waits for: a store that did not answer a renewal
+	// is hardly there to be told.
+	lossLimit = time.Second
 	// nestedLimit bounds the look for a key that is held by the command around this one.
 	nestedLimit = time.Second
 )
@@ -28,6 +31,7 @@ type runner struct {
 	proof   func() *os.File // the file that proves to others that the holder lives; nil: none
 	signals <-chan os.Signal
 	renewed chan struct{} // there is something new to tell the guard
+	leave   time.Time     // when hasp ends at the latest, once nothing of the command runs; zero: not yet
 }
 
 // run does the job. Its result is an exit code that is already explained, or an error.
@@ -43,7 +47,7 @@ func (a *app) run(ctx context.Context, j job) error {
 		r.proof = d.LockFile
 	}
 	code, err := r.hold(ctx, store)
-	a.disconnect(ctx, store)
+	r.part(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -118,18 +122,31 @@ func (r *runner) acquire(ctx context.Context, store *opened) (*hasp.Lease, error
 func (r *runner) depart(ctx context.Context, store *opened, lease *hasp.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
+	_ = bounded(ctx, func() error {
 		if lease != nil {
 			_ = lease.Release(ctx)
 		}
-		_ = store.close(ctx)
-	}()
-	select {
-	case <-left:
-	case <-ctx.Done():
+		return store.close(ctx)
+	})
+}
+
+// ended notes that nothing of the command runs any more, and how long giving back and
+// closing may take together.
+func (r *runner) ended(end ending) {
+	limit := closeLimit
+	if end.lost() {
+		limit = lossLimit
 	}
+	r.leave = time.Now().Add(limit)
+}
+
+// part ends the client, in what is left of the time.
+func (r *runner) part(ctx context.Context, store *opened) {
+	limit := closeLimit
+	if !r.leave.IsZero() {
+		limit = max(leaveLimit, time.Until(r.leave))
+	}
+	disconnect(ctx, store, limit)
 }
 
 func (r *runner) line(ctx context.Context, client *hasp.Client) (*hasp.Lease, error) {
@@ -189,7 +206,10 @@ func (r *runner) holder(ctx context.Context, store *opened) (string, hasp.Standi
 // finish gives the keys back, now that nothing runs any more, and answers the exit
 // code.
 func (r *runner) finish(ctx context.Context, lease *hasp.Lease, end ending) (int, error) {
-	err := lease.Release(ctx)
+	r.ended(end)
+	leaving, cancel := context.WithDeadline(ctx, r.leave)
+	defer cancel()
+	err := bounded(leaving, func() error { return lease.Release(ctx) })
 	switch {
 	case end.lost() || errors.Is(err, hasp.ErrLost):
 		r.tell(&failure{code: exitLost, kind: "lost", err: end.lossError(r.job, err)})
