@@ -11,7 +11,7 @@ import (
 
 // measureMariaDB: without waits for the disk, whose time would be all that is seen.
 func measureMariaDB(ctx context.Context, p plan) ([]row, error) {
-	s, err := servers.StartMariaDB("--innodb-flush-log-at-trx-commit=0", "--max-connections=1000")
+	s, err := servers.StartMariaDB("--innodb-flush-log-at-trx-commit=0", "--max-connections=1000", "--innodb-log-file-size=96M")
 	if err != nil {
 		return nil, err
 	}

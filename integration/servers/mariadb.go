@@ -49,8 +49,14 @@ func StartMariaDB(args ...string) (*MariaDB, error) {
 	}
 }
 
+var mariaDBData folder
+
 // prepare makes the folder of the data.
 func (m *MariaDB) prepare() error {
+	return mariaDBData.write(filepath.Join(m.dir, "data"), nil, m.install)
+}
+
+func (m *MariaDB) install() error {
 	cmd, err := m.command("mariadb-install-db", "--auth-root-authentication-method=normal", "--skip-test-db")
 	if err != nil {
 		return err
@@ -103,6 +109,7 @@ func (m *MariaDB) command(name string, args ...string) (*exec.Cmd, error) {
 	all := append([]string{
 		"--no-defaults", "--datadir=" + filepath.Join(m.dir, "data"), "--user=" + me.Username,
 		"--tmpdir=" + m.dir, // a server deletes what others have in theirs
+		"--innodb-log-file-size=8M",
 	}, args...)
 	return exec.Command(path, all...), nil
 }

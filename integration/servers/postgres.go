@@ -59,8 +59,21 @@ func newPostgres(settings []string, prepare func(*Postgres) error) (*Postgres, e
 	}
 }
 
+var postgresData folder
+
 // prepare makes the folder of the data.
 func (p *Postgres) prepare() error {
+	owner, err := postgresOwner()
+	if err == nil && owner != nil {
+		err = os.Chown(p.dir, int(owner.Uid), int(owner.Gid))
+	}
+	if err != nil {
+		return err
+	}
+	return postgresData.write(p.data(), owner, p.initdb)
+}
+
+func (p *Postgres) initdb() error {
 	return p.run("initdb", "-D", p.data(), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
 }
 
@@ -126,14 +139,22 @@ func (p *Postgres) command(name string, args ...string) (*exec.Cmd, error) {
 	return p.asPostgres(path, args...)
 }
 
-// asPostgres is a program that refuses to run as root, so root runs it as the user that
-// PostgreSQL's package has made.
+// asPostgres is a program that runs as the owner of PostgreSQL's folder.
 func (p *Postgres) asPostgres(path string, args ...string) (*exec.Cmd, error) {
+	owner, err := postgresOwner()
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(path, args...)
-	cmd.Dir = p.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: owner}
+	return cmd, nil
+}
+
+// postgresOwner is the user that PostgreSQL's package has made, for root, as whom
+// PostgreSQL refuses to run; nil otherwise.
+func postgresOwner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
-		return cmd, nil
+		return nil, nil //nolint:nilnil // the user that this is
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
@@ -141,8 +162,7 @@ func (p *Postgres) asPostgres(path string, args ...string) (*exec.Cmd, error) {
 	}
 	uid, _ := strconv.ParseUint(owner.Uid, 10, 32) // they are numbers here
 	gid, _ := strconv.ParseUint(owner.Gid, 10, 32)
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return cmd, nil
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
 // postgresProgram finds a program that Debian keeps off the PATH, of the newest version.

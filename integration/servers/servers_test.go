@@ -1,10 +1,13 @@
 package servers_test
 
 import (
+	"database/sql"
 	"net"
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hasp-dev/hasp/integration/servers"
@@ -160,5 +163,30 @@ func TestDatabaseServersListenUntilTheyAreClosed(t *testing.T) {
 			_ = conn.Close()
 			t.Errorf("somebody listens on %s after the server was closed", addr)
 		}
+	}
+}
+
+// Of two servers of a kind each has its own data.
+func TestDatabaseServersShareNothing(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		maria, err := servers.StartMariaDB("--innodb-flush-log-at-trx-commit=0")
+		m := started(t, maria, err)
+		execute(t, "mysql", m.DSN(""), "CREATE DATABASE mine")
+		postgres, err := servers.StartPostgres("fsync=off")
+		p := started(t, postgres, err)
+		execute(t, "pgx", p.URL(), "CREATE DATABASE mine")
+	}
+}
+
+func execute(t *testing.T, driver, address, statement string) {
+	t.Helper()
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Error(err)
 	}
 }
