@@ -43,6 +43,9 @@ func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease,
 	if err := a.ready(ctx); err != nil {
 		return nil, err
 	}
+	if !c.e.feats.Line && w.opts.Wait != NoWait {
+		return a.ask(ctx)
+	}
 	for {
 		lease, again, err := a.once(ctx)
 		if !again {
@@ -122,7 +125,7 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 		Ref: driver.Ref{ID: c.id, Keys: w.keys.full}, Weight: w.weight, Capacity: w.capacity,
 		Life: w.life(c.ttl), Index: c.index, Name: a.e.name,
 	}
-	j.Try, j.MaxLine = w.opts.Wait == NoWait && j.Resume == nil, w.opts.MaxLine
+	j.Try, j.MaxLine = (w.opts.Wait == NoWait || !a.e.feats.Line) && j.Resume == nil, w.opts.MaxLine
 	limit := a.limit()
 	b := &budget{parent: ctx, until: c.e.clk.local(a.now).Add(min(callLimit, limit))}
 	err := a.e.persistFrom(b, a.e.closing, limit, func(b *budget) error { return a.join(b, j) }) //nolint:contextcheck // b inherits from ctx

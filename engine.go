@@ -24,6 +24,7 @@ type engine struct {
 
 	renewals renewer
 	watches  watchers
+	turns    turns         // of calls that wait where there is no line
 	checked  atomic.Bool   // the store was found fit once
 	gate     chan struct{} // one caller at a time proves it
 	heard    atomic.Bool   // signals arrive
@@ -279,8 +280,6 @@ func (e *engine) supports(w *want) error {
 		return fmt.Errorf("%w: %d keys in one lock, at most %d", ErrUnsupported, len(w.keys.full), limit)
 	case w.capacity > 1 && !e.feats.Shared:
 		return fmt.Errorf("%w: shared locks and permits", ErrUnsupported)
-	case !e.feats.Line && w.opts.Wait != NoWait:
-		return fmt.Errorf("%w: waiting in line; use the Try form", ErrUnsupported)
 	case w.opts.TTL < e.feats.MinLife:
 		return invalidf("TTL is %s, this store keeps at least %s", w.opts.TTL, e.feats.MinLife)
 	}

@@ -61,12 +61,13 @@ type HeldError struct {
 	Key       string
 	Holder    string        // name of the first holder in the way; empty if unknown
 	ExpiresIn time.Duration // that holder's rest if it does not renew; 0 if unknown
-	Waited    time.Duration // how long this call stood in line
+	Waited    time.Duration // how long this call waited
+	Attempts  int           // how often this call was refused while it waited at a store without a line
 
 	cause error
 }
 
-// Error says who holds the key and for how long.
+// Error says who holds the key and for how long, and what the call did about it.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	b.WriteString("held")
@@ -78,6 +79,12 @@ func (e *HeldError) Error() string {
 	}
 	if e.Waited > 0 {
 		fmt.Fprintf(&b, ", waited %s", e.Waited.Round(time.Millisecond))
+	}
+	switch {
+	case e.Attempts == 1:
+		b.WriteString(", asked once")
+	case e.Attempts > 1:
+		fmt.Fprintf(&b, ", asked %d times", e.Attempts)
 	}
 	if e.cause != nil {
 		b.WriteString(": " + e.cause.Error())

@@ -17,6 +17,25 @@ func Simulate(c *Client, inbox [6]byte, next func() driver.ID) {
 	c.e.clk.asleep = func() time.Duration { return base }
 }
 
+// PauseOf is the pause after that many attempts with these options, filled in.
+func PauseOf(b Backoff, attempts int, chance float64) time.Duration {
+	b, _ = Backoff{}.with(b).resolve()
+	return b.pause(attempts, chance)
+}
+
+// BackoffOf is what a client has for a Backoff.
+func BackoffOf(c *Client) Backoff { return c.lock.Backoff }
+
+// Asking answers how many keys calls wait for that no store has a line for, and on how
+// many keys somebody waits for news.
+func Asking(c *Client) (keys, watches int) {
+	c.e.turns.mu.Lock()
+	defer c.e.turns.mu.Unlock()
+	c.e.watches.mu.Lock()
+	defer c.e.watches.mu.Unlock()
+	return len(c.e.turns.byKey), len(c.e.watches.byKey)
+}
+
 // ClaimIDs answers the claims the client still has something to do for.
 func ClaimIDs(c *Client) []driver.ID {
 	c.e.mu.Lock()

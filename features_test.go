@@ -31,21 +31,6 @@ func (w *world) lesser(change func(*driver.Features)) (*hasp.Client, *wire) {
 	return w.clientWith(lesser{line, change}, hasp.Options{}), line
 }
 
-func TestAStoreWithoutALineTakesTriesOnly(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(w *world) {
-		c, line := w.lesser(func(f *driver.Features) { f.Line = false })
-		_, err := c.Mutex("k").Lock(w.ctx)
-		wantError(t, err, hasp.ErrUnsupported, errors.ErrUnsupported)
-		if n := line.total(); n != 0 {
-			t.Errorf("%d calls", n)
-		}
-		l, err := c.Mutex("k").TryLock(w.ctx)
-		wantError(t, err)
-		wantError(t, l.Release(w.ctx))
-	})
-}
-
 func TestAStoreWithoutSharedLocksHasMutexesOnly(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

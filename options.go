@@ -53,8 +53,8 @@ type LockOptions struct {
 	// TTL is how long the store keeps the lock without a renewal, from 100 ms to 30 days.
 	// It is renewed every third of it. Defaults to 10 s.
 	TTL time.Duration
-	// Wait is how long Lock, RLock, Acquire and Do stand in line; NoWait: not at all.
-	// Defaults to Forever: until the context ends.
+	// Wait is how long Lock, RLock, Acquire and Do stand in line, or ask again where the
+	// store has none; NoWait: not at all. Defaults to Forever: until the context ends.
 	Wait time.Duration
 	// Grace is added by the store, after the TTL, before others may hold. The holder
 	// trusts its lease no longer for it. Defaults to 0.
@@ -65,9 +65,12 @@ type LockOptions struct {
 	// NoRenew makes a fixed lease: the TTL from the grant, and no renewal. Defaults to
 	// renewing.
 	NoRenew bool
-	// MaxLine refuses, with a *HeldError, to begin to wait where that many wait. Defaults
-	// to no limit.
+	// MaxLine refuses, with a *HeldError, to begin to wait where that many wait; of no
+	// effect at a store without a line. Defaults to no limit.
 	MaxLine int
+	// Backoff says when to ask again at a store that has no line, whose waiting calls cannot
+	// stand in one. Each of its fields has its own default.
+	Backoff Backoff
 	// Reentrant lets a nested lock whose context carries the lease share it; so do all
 	// goroutines started with that context. Defaults to refusing nested locks, which would
 	// wait for themselves.
@@ -94,8 +97,8 @@ func (o Options) resolve() (Options, error) {
 			errs = append(errs, fmt.Errorf("option Prefix: %w", err))
 		}
 	}
-	if o.Lock.Grace < 0 || o.Lock.MaxHold < 0 || o.Lock.MaxLine < 0 {
-		errs = append(errs, errors.New("options Grace, MaxHold and MaxLine must not be negative"))
+	if o.Lock.Grace < 0 || o.Lock.MaxHold < 0 || o.Lock.MaxLine < 0 || o.Lock.Backoff.MaxAttempts < 0 {
+		errs = append(errs, errors.New("options Grace, MaxHold, MaxLine and Backoff.MaxAttempts must not be negative"))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -129,6 +132,7 @@ func (o LockOptions) with(p LockOptions) LockOptions {
 		MaxHold:   max(0, cmp.Or(p.MaxHold, o.MaxHold)),
 		NoRenew:   p.NoRenew || o.NoRenew,
 		MaxLine:   max(0, cmp.Or(p.MaxLine, o.MaxLine)),
+		Backoff:   o.Backoff.with(p.Backoff),
 		Reentrant: p.Reentrant || o.Reentrant,
 		Label:     cmp.Or(p.Label, o.Label),
 	}
@@ -148,7 +152,9 @@ func (o LockOptions) resolve() (LockOptions, error) {
 	if o.Grace > maxTTL {
 		errs = append(errs, fmt.Errorf("option Grace is %s, at most %s is allowed", o.Grace, maxTTL))
 	}
-	return o, errors.Join(errs...)
+	backoff, err := o.Backoff.resolve()
+	o.Backoff = backoff
+	return o, errors.Join(append(errs, err)...)
 }
 
 func checkTTL(ttl time.Duration) error {

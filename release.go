@@ -150,6 +150,7 @@ func (l *Lease) sendRelease(ctx context.Context, r release) error {
 func (l *Lease) left(was, repeated bool) {
 	if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {
 		l.freed = true
+		l.claim.e.freedHere(l.claim.want)
 	} else {
 		l.gone = true
 	}
