@@ -133,7 +133,7 @@ func (s *store) step(key string) string {
 	if s.name == "postgres" {
 		return hex.EncodeToString([]byte(key)) // its COMMIT is in the same message
 	}
-	return "COMMIT"
+	return "autocommit = 1" // which commits
 }
 
 // renewal is what is in a request that renews a lease on this key.

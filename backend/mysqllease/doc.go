@@ -24,10 +24,11 @@
 // are compared byte for byte whatever the collation, and longer ones are refused.
 //
 // A step is a transaction of its own, READ COMMITTED whatever the default, and has happened
-// when COMMIT was answered. It locks the rows of its lines first, in the order of their keys,
-// so only steps of the same keys wait for each other. Deadlocks, lock waits that took too
-// long and rollbacks by a cluster are tried again until the call's context ends. A claim
-// whose row another transaction has locked counts as alive.
+// when its last statement was answered, which commits by switching autocommit on. It locks
+// the rows of its lines first, in the order of their keys, and makes those that are not there
+// by the same statement, so only steps of the same keys wait for each other. Deadlocks, lock
+// waits that took too long and rollbacks by a cluster are tried again until the call's context
+// ends. A claim whose row another transaction has locked counts as alive.
 //
 // While a step runs its connection has a wait_timeout of 3 s and an innodb_lock_wait_timeout
 // of 1 s: the server itself ends the transaction of a client that has vanished, whose locks

@@ -23,11 +23,17 @@ func literal(v any) string {
 	case []byte:
 		return "X'" + hex.EncodeToString(v) + "'"
 	case [][]byte:
-		list := make([]string, len(v))
-		for i, b := range v {
-			list[i] = literal(b)
-		}
-		return strings.Join(list, ", ")
+		return listed(v, func(b []byte) string { return literal(b) })
+	case [][]any:
+		return listed(v, func(row []any) string { return "(" + listed(row, literal) + ")" })
 	}
 	panic(fmt.Sprintf("mysqllease: no literal for a %T", v)) // the engine's own statements have no other
+}
+
+func listed[T any](values []T, literal func(T) string) string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = literal(v)
+	}
+	return strings.Join(list, ", ")
 }

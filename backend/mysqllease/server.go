@@ -37,26 +37,23 @@ func (s *server) Begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// Commit commits.
+// Commit commits, by switching autocommit on, and sets the connection to what it was: one
+// round trip for both.
 func (s *server) Commit(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "COMMIT")
-	return err
-}
-
-// Rollback rolls back.
-func (s *server) Rollback(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "ROLLBACK")
-	return err
-}
-
-// End sets the connection to what it was. A connection on which it fails must not be used
-// again.
-func (s *server) End(ctx context.Context, conn *sql.Conn) error {
 	s.mu.Lock()
 	end := s.end
 	s.mu.Unlock()
 	_, err := conn.ExecContext(ctx, end)
 	return err
+}
+
+// Rollback rolls back and sets the connection to what it was. A connection on which it fails
+// must not be used again.
+func (s *server) Rollback(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		return err
+	}
+	return s.Commit(ctx, conn)
 }
 
 // look reads the settings that matter.

@@ -21,18 +21,15 @@ CASE c.session WHEN 0 THEN c.expires_at ELSE GREATEST(c.expires_at, COALESCE(
 c.`key`, c.waiting, c.number, c.id, c.`keys`, c.weight, c.capacity, {expiry}, c.joined_at, c.hold, c.grace,
 c.local_index, c.fixed, c.own, c.revoked, c.name, c.session
 
--- Locks the lines with keys $1, a list, in order. Lines that are not there are left out.
+-- Locks lines in the order of $1, rows of a key and three zeros, and makes those that are not
+-- there. Where one is there its whole primary key is known, so no gap is locked.
 -- name: lock
-SELECT `key` FROM {lines} FORCE INDEX (PRIMARY) WHERE `key` IN ($1) ORDER BY `key` FOR UPDATE;
+INSERT INTO {lines} (`key`, last, waited, sweep_at) VALUES $1 ON DUPLICATE KEY UPDATE last = last;
 
--- The same, without waiting: leaves out what another has locked.
+-- Locks lines with keys $1, a list, without waiting: leaves out what another has locked, and
+-- what is not there.
 -- name: lock_free
 SELECT `key` FROM {lines} FORCE INDEX (PRIMARY) WHERE `key` IN ($1) ORDER BY `key` FOR UPDATE SKIP LOCKED;
-
--- Makes the line $1, in a transaction of its own.
--- name: make_line
-INSERT IGNORE INTO {lines} (`key`, last, waited, sweep_at)
-VALUES ($1, 0, 0, {now} + 60000000);
 
 -- One look at a line that counts nothing. $1 key, $2 inbox, $3 ID. The clock; the oldest
 -- client; the session's safety; last; sweep_at; the front's expiry, and whether it waits;

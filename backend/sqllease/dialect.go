@@ -55,13 +55,12 @@ type Dialect struct {
 type Rows interface {
 	// Begin makes the next statement the first of a transaction.
 	Begin(ctx context.Context, conn *sql.Conn) error
-	// Commit returns nil when what was done is there to stay.
+	// Commit returns nil when what was done is there to stay, and the connection is what it was
+	// before Begin.
 	Commit(ctx context.Context, conn *sql.Conn) error
-	// Rollback undoes what was done.
+	// Rollback undoes what was done, also where Begin or Commit failed, and makes the connection
+	// what it was before Begin. Where that fails the connection is closed.
 	Rollback(ctx context.Context, conn *sql.Conn) error
-	// End makes the connection what it was before Begin. Where that fails the connection is
-	// closed.
-	End(ctx context.Context, conn *sql.Conn) error
 }
 
 // Fault is the meaning of a database's error.

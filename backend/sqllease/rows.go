@@ -76,7 +76,11 @@ func lockedOnce[T any](ctx context.Context, d *Driver, l *locks, work func(*tx) 
 	defer conn.Close()
 	t := newTx(d, conn)
 	t.ctx, t.locks = ctx, l
-	defer func() { err = t.end(ctx, err) }()
+	defer func() {
+		if err != nil {
+			t.undo(ctx)
+		}
+	}()
 	if err := d.dialect.Rows.Begin(ctx, conn); err != nil {
 		return value, false, err
 	}
@@ -114,22 +118,13 @@ func linger(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// end rolls back what failed and gives the connection back as it was, or not at all.
-func (t *tx) end(ctx context.Context, err error) error {
+// undo rolls back and gives the connection back as it was, or not at all.
+func (t *tx) undo(ctx context.Context) {
 	ctx, stop := linger(ctx)
 	defer stop()
-	rows := t.d.dialect.Rows
-	var failed error
-	if err != nil {
-		failed = rows.Rollback(ctx, t.conn)
-	}
-	if failed == nil {
-		failed = rows.End(ctx, t.conn)
-	}
-	if failed != nil {
+	if t.d.dialect.Rows.Rollback(ctx, t.conn) != nil {
 		_ = t.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // closes it
 	}
-	return err
 }
 
 // lockAll locks the lines of the step, and makes those that are not there.
@@ -139,25 +134,24 @@ func (t *tx) lockAll() error {
 	if len(l.keys) == 0 {
 		return nil
 	}
-	keys := slices.Sorted(maps.Keys(l.keys))
-	for {
-		missing, err := t.lockLines(stLockLines, keys)
-		if err != nil || len(missing) == 0 {
-			return err
-		}
-		if err := t.makeLines(missing); err != nil {
-			return err
-		}
+	rows := make([][]any, 0, len(l.keys))
+	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
+		rows = append(rows, []any{[]byte(key), 0, 0, 0})
 	}
+	if err := t.exec(stLockLines, rows); err != nil {
+		return err
+	}
+	maps.Copy(l.have, l.keys)
+	return nil
 }
 
-// lockLines locks lines and answers those it did not get.
-func (t *tx) lockLines(name string, keys []string) (missing []string, err error) {
+// lockFree locks those of some lines that nobody has locked, and answers the others.
+func (t *tx) lockFree(keys []string) (missing []string, err error) {
 	list := make([][]byte, len(keys))
 	for i, key := range keys {
 		list[i] = []byte(key)
 	}
-	got, err := t.keys(name, list)
+	got, err := t.keys(stLockFree, list)
 	if err != nil {
 		return nil, err
 	}
@@ -167,30 +161,12 @@ func (t *tx) lockLines(name string, keys []string) (missing []string, err error)
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return t.locks.have[key] }), nil
 }
 
-// makeLines makes lines in a transaction of their own: whoever waits for a lock on a new
-// row must find it there when the lock is free.
-func (t *tx) makeLines(keys []string) error {
-	rows := t.d.dialect.Rows
-	if len(t.locks.have) > 0 {
-		if err := rows.Rollback(t.ctx, t.conn); err != nil {
-			return err
-		}
-		clear(t.locks.have)
-	}
-	for _, key := range keys {
-		if err := t.exec(stMakeLine, []byte(key)); err != nil {
-			return err
-		}
-	}
-	return rows.Commit(t.ctx, t.conn)
-}
-
 // reach makes sure that a line is locked before it is looked at.
 func (t *tx) reach(key string) error {
 	if t.locks == nil || key == checkKey || t.locks.have[key] {
 		return nil
 	}
-	missing, err := t.lockLines(stLockFree, []string{key})
+	missing, err := t.lockFree([]string{key})
 	if err == nil && len(missing) > 0 {
 		return &outsideError{key: key}
 	}
@@ -202,7 +178,7 @@ func (t *tx) free(keys []string) ([]string, error) {
 	if t.locks == nil || len(keys) == 0 {
 		return keys, nil
 	}
-	missing, err := t.lockLines(stLockFree, keys)
+	missing, err := t.lockFree(keys)
 	return slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(missing, key) }), err
 }
 

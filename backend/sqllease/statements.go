@@ -65,9 +65,8 @@ const (
 
 // The statements that a dialect with Rows brings as well.
 const (
-	stLockLines = "lock"      // instead of the other lock
+	stLockLines = "lock"      // instead of the other lock; makes what is not there
 	stLockFree  = "lock_free" // lines nobody has locked
-	stMakeLine  = "make_line"
 	stFindFree  = "find_free" // places of a claim nobody has locked
 	stFreeLife  = "free_life" // a life nobody has locked
 )
