@@ -1,6 +1,7 @@
 package pglease
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"sync"
@@ -21,8 +22,14 @@ type book struct {
 
 // entry is one claim.
 type entry struct {
-	keys []string
-	held *heldClaim // nil unless it lives with a session
+	keys  []string
+	held  *heldClaim // nil unless it lives with a session
+	until int64      // the greatest expiry that a renewal of a session which named it has given
+
+	// It may live with this one: a step of which nobody has learnt the outcome has named it, or
+	// it is given up. Nothing is answered from here.
+	maybe  *heldClaim
+	naming int // steps under way that name it
 
 	// It is being taken out of its session. A renewal that named it now could be undone.
 	parting *heldClaim
@@ -101,7 +108,7 @@ func (b *book) leaving(l driver.Leaving) driver.Leaving {
 	if !ok {
 		return l
 	}
-	e.held = nil
+	e.held, e.maybe = nil, cmp.Or(e.held, e.maybe)
 	if e.doubt {
 		l.Unanswered = true
 		l.Remember = max(l.Remember, e.life.Hold+e.life.Grace, e.life.Wait)
@@ -163,7 +170,54 @@ func (b *book) hold(id driver.ID, h heldClaim, knows func(driver.ID) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e, ok := b.claims[id]; ok && knows(id) {
-		e.held = &h
+		e.held, e.maybe, e.until = &h, nil, max(e.until, h.until)
+	}
+}
+
+// naming is a claim that a step may let live with a session.
+type naming struct {
+	id      driver.ID
+	session int64
+	life    lifetime
+}
+
+// begin notes that a step begins that may let claims live with a session: should its outcome
+// remain unknown and no renewal name them again, they are taken out. It answers false
+// while one of them is being taken out.
+func (b *book) begin(all []naming, at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range all {
+		if e, ok := b.claims[n.id]; ok && e.parting != nil {
+			return false
+		}
+	}
+	for _, n := range all {
+		if e, ok := b.claims[n.id]; ok {
+			e.naming++
+			e.maybe = &heldClaim{life: n.life, session: n.session, named: at}
+		}
+	}
+	return true
+}
+
+// end notes that the step has ended.
+func (b *book) end(all []naming) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range all {
+		if e, ok := b.claims[n.id]; ok {
+			e.naming--
+		}
+	}
+}
+
+// apart notes that a claim does not live with a session.
+func (b *book) apart(id driver.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.claims[id]; ok {
+		e.maybe = nil
 	}
 }
 
@@ -186,7 +240,7 @@ func (b *book) confirm(item driver.Renewal, t touched, f *seen) (h heldClaim, as
 	if e.held.seen != t.changed {
 		return heldClaim{}, false, true
 	}
-	e.held.until, e.held.named = t.until, t.at
+	e.held.until, e.held.named, e.until = t.until, t.at, max(e.until, t.until)
 	return *e.held, true, false
 }
 
@@ -197,11 +251,11 @@ func (b *book) unnamed(session int64, now time.Time) []parting {
 	defer b.mu.Unlock()
 	var all []parting
 	for id, e := range b.claims {
-		if h := e.held; h != nil && h.session == session && now.Sub(h.named) > micros(h.life.hold)/2 {
-			e.parting, e.held = h, nil
+		if h := cmp.Or(e.held, e.maybe); h != nil && h.session == session && e.naming == 0 && now.Sub(h.named) > micros(h.life.hold)/2 {
+			e.parting, e.held, e.maybe = h, nil, nil
 		}
 		if h := e.parting; h != nil && h.session == session && len(all) < maxChunk {
-			all = append(all, parting{id: id, keys: e.keys, until: h.until})
+			all = append(all, parting{id: id, keys: e.keys, until: e.until})
 		}
 	}
 	return all

@@ -26,6 +26,9 @@ func classify(err error) sqllease.Fault {
 	if errors.Is(err, errFull) {
 		return busy("no connection of the pool is free: raise its limit, or look for what keeps them")
 	}
+	if errors.Is(err, errParting) {
+		return busy("the claim is leaving its session")
+	}
 	if errors.Is(err, errMissed) {
 		return unavailable("")
 	}

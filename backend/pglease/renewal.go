@@ -12,11 +12,15 @@ import (
 )
 
 const (
-	// maxChunk is how many renewals share one transaction.
-	maxChunk = 200
+	// maxChunk is how many renewals share one transaction, smallChunk how many do that are
+	// done one by one, with all their lines locked.
+	maxChunk, smallChunk = 200, 32
 	// maxSeen is how many claims are looked at in one statement.
 	maxSeen = 2000
 )
+
+// errParting: a claim cannot be named, since that could be undone.
+var errParting = fmt.Errorf("%s: %w: the claim was not renewed for long and is leaving its session", name, driver.ErrUnavailable)
 
 // answer is that of Renew.
 type answer = func(i int, s driver.Standing, err error)
@@ -39,14 +43,15 @@ func (s *steps) Renew(ctx context.Context, items []driver.Renewal, order []int, 
 		if items[i].Mode == driver.Drop || !s.book.parts(items[i].ID) {
 			return false
 		}
-		answer(i, driver.Standing{}, fmt.Errorf("%s: %w: the claim was not renewed for long and is leaving its session", name, driver.ErrUnavailable))
+		answer(i, driver.Standing{}, errParting)
 		return true
 	})
+	rest = s.enrol(ctx, items, rest, answer)
 	// In the order of their keys, so that two batches are less likely to wait for each other.
 	slices.SortFunc(rest, func(a, b int) int {
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
-	for chunk := range slices.Chunk(rest, maxChunk) {
+	for chunk := range slices.Chunk(rest, smallChunk) {
 		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
 		for n, i := range chunk {
 			some[n] = items[i]
@@ -237,6 +242,7 @@ func (s *steps) plan(items []driver.Renewal) []int64 {
 func (s *steps) renewOnce(ctx context.Context, items []driver.Renewal, plan []int64) ([]driver.Standing, error) {
 	var ids, keys [][]byte
 	var params []int64
+	var named []naming
 	for i, item := range items {
 		ids = append(ids, item.ID[:])
 		keys = append(keys, keysOf(item.Keys)...)
@@ -248,8 +254,15 @@ func (s *steps) renewOnce(ctx context.Context, items []driver.Renewal, plan []in
 		params = append(params, item.Number, int64(item.Mode))
 		params = append(params, lives(item.Life)...)
 		params = append(params, own, plan[i], remember, int64(len(item.Keys)))
+		if plan[i] != 0 {
+			named = append(named, naming{item.ID, max(plan[i], -plan[i]), lifetimeOf(item.Life)})
+		}
 	}
 	inbox, at := items[0].ID.Inbox(), time.Now()
+	if !s.book.begin(named, at) {
+		return nil, errParting
+	}
+	defer s.book.end(named)
 	all, err := s.access.run(ctx, call{"renew", []any{s.self(items[0].ID), inbox[:], ids, params, keys}})
 	if err != nil {
 		return nil, err
@@ -289,6 +302,7 @@ func (r *row) counter() (changed int64, news string) {
 func (s *steps) note(item driver.Renewal, st driver.Standing, joined bool, h heldClaim) {
 	if item.Mode == driver.Fix && st.State == driver.Holding {
 		s.Drop(item.ID)
+		s.book.apart(item.ID)
 		return
 	}
 	s.Settle(item.Ref, st)
@@ -302,5 +316,7 @@ func (s *steps) note(item driver.Renewal, st driver.Standing, joined bool, h hel
 		if st.Life <= item.Life.Hold { // else it has longer to live than its session
 			s.book.hold(item.ID, h, s.Knows)
 		}
+	default:
+		s.book.apart(item.ID)
 	}
 }

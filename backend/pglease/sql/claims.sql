@@ -4,7 +4,7 @@
 -- Takes claims out of their session that no renewal names any more, though the session is
 -- renewed for others: each keeps an expiry of its own, what its last renewal gave it.
 CREATE OR REPLACE FUNCTION {v1_part}(p_ids bytea[], p_untils bigint[], p_keys bytea[]) RETURNS void
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_claim record;
 BEGIN
@@ -36,7 +36,7 @@ END $$;
 -- whether it lives, and until when; the client's counter; -1: there is none.
 CREATE OR REPLACE FUNCTION {v1_touch}(p_inbox bytea, p_session bigint, p_life bigint,
   OUT alive boolean, OUT until bigint, OUT changed bigint)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint;
 BEGIN
@@ -207,7 +207,7 @@ CREATE OR REPLACE FUNCTION {v1_join}(p_self bytea, p_id bytea, p_keys bytea[], p
   p_try boolean, p_name bytea, p_resume bytea, p_resume_number bigint, p_leave bytea, p_leave_keys bytea[], p_remember bigint,
   OUT state integer, OUT number bigint, OUT life bigint, OUT look_again bigint, OUT more boolean, OUT behind boolean,
   OUT revoked boolean, OUT ahead bigint, OUT holder text, OUT expires_in bigint, OUT news text)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := {v1_lock}(p_keys || p_leave_keys);
   v_told bytea[] := '{}';
@@ -283,7 +283,7 @@ END $$;
 -- One Leave. p_remember as in v1_take. state: 5 left, 4 gone.
 CREATE OR REPLACE FUNCTION {v1_leave}(p_self bytea, p_id bytea, p_keys bytea[], p_remember bigint,
   OUT state integer, OUT number bigint, OUT more boolean, OUT holder text, OUT expires_in bigint, OUT news text)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := {v1_lock}(p_keys);
   v_open record;
@@ -309,7 +309,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {v1_renew}(p_self bytea, p_inbox bytea, p_ids bytea[], p_items bigint[], p_keys bytea[])
 RETURNS TABLE (item integer, state integer, number bigint, life bigint, look_again bigint, more boolean, behind boolean,
   revoked boolean, ahead bigint, holder text, expires_in bigint, joined boolean, changed bigint, news text, at bigint)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := {v1_lock}(p_keys);
   v_told bytea[] := '{}';
@@ -384,10 +384,55 @@ BEGIN
   RETURN NEXT;
 END $$;
 
+-- What the first renewal of a holding claim comes to, for many at once: they live with
+-- session p_session (below 0: a new one, which is opened) from now on. p_life: hold, grace.
+-- It takes the locks of those lines that nobody has, and waits for none; a claim of
+-- several keys, or one that there is anything else to do for, is left as it is. Result: a
+-- row for each that lives with the session, by its place, from 1; the row 0 has until
+-- when the session lives, and the client's counter as it was before.
+CREATE OR REPLACE FUNCTION {v1_enrol}(p_inbox bytea, p_session bigint, p_life bigint[], p_ids bytea[], p_numbers bigint[], p_keys bytea[])
+RETURNS TABLE (item bigint, behind boolean, until bigint, changed bigint)
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+DECLARE
+  v_now bigint := {v1_lock}('{}');
+  v_session integer := abs(p_session)::integer;
+  v_got boolean[];
+  v_until bigint;
+BEGIN
+  PERFORM {v1_greet}(p_inbox, v_now);
+  IF p_session < 0 THEN
+    v_until := v_now + p_life[1] + p_life[2];
+    INSERT INTO {sessions} (inbox, session, expires_at, grace, changed, news) VALUES (p_inbox, v_session, v_until, p_life[2], 0, 0);
+  ELSE
+    SELECT t.until INTO v_until FROM {v1_touch}(p_inbox, v_session, p_life[1] + p_life[2]) AS t;
+  END IF;
+  item := 0; behind := false; until := coalesce(v_until, 0);
+  changed := (SELECT s.changed FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0);
+  RETURN NEXT;
+  IF v_until IS NULL THEN
+    RETURN;
+  END IF;
+  v_got := ARRAY(SELECT pg_try_advisory_xact_lock(hashtextextended(encode(k.key, 'hex'), 1751217008))
+    FROM unnest(p_keys) WITH ORDINALITY AS k (key, place) ORDER BY k.place);
+  v_now := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint; -- the steps begin here
+  RETURN QUERY WITH found AS (
+      SELECT u.place, c.key, c.number, l.waiting
+        FROM unnest(p_ids, p_numbers, p_keys, v_got) WITH ORDINALITY AS u (id, number, key, got, place)
+        JOIN {claims} c ON c.key = u.key AND c.number = u.number AND c.id = u.id JOIN {lines} l ON l.key = c.key
+        WHERE u.got AND c.keys = 1 AND c.session = 0 AND NOT c.fixed AND NOT c.revoked AND c.number <= l.granted
+          AND l.soon > v_now AND c.expires_at > v_now AND c.expires_at <= v_until
+        FOR NO KEY UPDATE OF c SKIP LOCKED)
+    UPDATE {claims} c SET session = v_session, hold = p_life[1] FROM found f
+      WHERE c.key = f.key AND c.number = f.number RETURNING f.place, f.waiting, v_until, 0::bigint;
+  IF NOT FOUND AND p_session < 0 THEN
+    DELETE FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = v_session;
+  END IF;
+END $$;
+
 -- Revokes, or with force removes, the claims of a key with these numbers. Result: those
 -- it found.
 CREATE OR REPLACE FUNCTION {v1_end}(p_self bytea, p_key bytea, p_numbers bigint[], p_force boolean, OUT ended text, OUT news text)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := {v1_lock}(ARRAY[p_key] || coalesce((SELECT array_agg(DISTINCT o.key) FROM {claims} c JOIN {claims} o ON o.id = c.id
     WHERE c.key = p_key AND c.number = ANY (p_numbers)), '{}'));

@@ -7,6 +7,8 @@
 -- So the steps of a line are one after the other. Only sessions are renewed beside them:
 -- whoever passes an expired claim has deleted its session, under a row lock got without
 -- waiting, and a row somebody has locked counts as alive.
+-- What is called from outside plans without scans of whole tables: a session keeps its plans,
+-- and one made while a table was small would be slow for long after it has grown.
 -- Lives are in microseconds; "told" is news, an element each: what happened (G granted,
 -- T turn, E ended, R revoked, B only counted), the ID, the number.
 

@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION {v1_lines}(p_low bytea, p_after bytea, p_high bytea, p_limit bigint)
 RETURNS TABLE (key text, number bigint, waits boolean, waiting bigint, weight bigint, capacity bigint, local_index smallint,
   name text, in_line bigint, expires_in bigint, fixed boolean, revoked boolean)
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
   WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
   page AS MATERIALIZED (SELECT l.key, l.granted FROM {lines} l WHERE l.key >= p_low AND l.key > p_after AND l.key < p_high
     ORDER BY l.key LIMIT p_limit)
@@ -25,7 +25,7 @@ $$;
 
 -- How often something happened to the claims of a client.
 CREATE OR REPLACE FUNCTION {v1_counter}(p_inbox bytea) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 BEGIN
   RETURN (SELECT s.changed + s.news FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0);
 END $$;
@@ -33,7 +33,7 @@ END $$;
 -- What a watcher of a line compares: the first holder; the greatest number that holds;
 -- holders, counted to a hundred; last; waited.
 CREATE OR REPLACE FUNCTION {v1_mark}(p_key bytea, OUT front text, OUT newest bigint, OUT holders bigint, OUT last bigint, OUT waited bigint)
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
   SELECT encode((SELECT c.id FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted ORDER BY c.number LIMIT 1), 'hex'),
     coalesce((SELECT c.number FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted ORDER BY c.number DESC LIMIT 1), 0),
     (SELECT count(*) FROM (SELECT 1 FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted LIMIT 100) AS h),
@@ -44,7 +44,7 @@ $$;
 -- How the claims with these IDs stand: a row for each that is there, by its place.
 CREATE OR REPLACE FUNCTION {v1_see}(p_ids bytea[])
 RETURNS TABLE (item bigint, number bigint, waiting boolean, revoked boolean, several boolean, behind boolean, session integer)
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
   SELECT i.item, min(c.number), NOT bool_and(c.number <= l.granted), bool_or(c.revoked), max(c.keys) > 1, bool_or(l.waiting),
     CASE WHEN count(*) = max(c.keys) AND NOT bool_or(c.fixed) THEN min(c.session) ELSE 0 END
   FROM unnest(p_ids) WITH ORDINALITY AS i (id, item) JOIN {claims} c ON c.id = i.id JOIN {lines} l ON l.key = c.key
@@ -55,7 +55,7 @@ $$;
 -- has been empty for long enough; then at as many sessions. swept: how many there were.
 -- remaining: whether there are lines. A line in use by another step is left for later.
 CREATE OR REPLACE FUNCTION {v1_sweep}(p_limit bigint, OUT swept integer, OUT remaining boolean)
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
   v_told bytea[] := '{}';
