@@ -27,7 +27,7 @@ func newParty(tb testing.TB, rdb redis.UniversalClient, opts *redislease.Options
 	p := &party{Driver: redislease.New(rdb, opts), tb: tb}
 	_, _ = rand.Read(p.inbox[:])
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		if err := p.Close(ctx); err != nil {
 			tb.Errorf("Close: %v", err)

@@ -36,7 +36,7 @@ func startCluster(t *testing.T) (servers []*server, rdb *redis.ClusterClient) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		ready := 0
 		for _, s := range servers {
 			info := s.client(t).ClusterInfo(ctx).Val()
@@ -181,15 +181,15 @@ func TestClusterSilentMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resume()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	// Those of the silent server fail with the context, after the others have answered.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	begin := time.Now()
 	var fine, failed int
 	p.Renew(ctx, items, func(_ int, s driver.Standing, err error) {
 		switch {
 		case err == nil && s.State == driver.Holding:
-			if fine++; time.Since(begin) > 700*time.Millisecond {
-				t.Errorf("an answer came after %v", time.Since(begin))
+			if fine++; failed > 0 {
+				t.Error("an answer waited for the silent server")
 			}
 		case errors.Is(err, driver.ErrUnavailable):
 			failed++

