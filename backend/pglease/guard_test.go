@@ -135,7 +135,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 			t.Run(kind+" "+how, func(t *testing.T) {
 				t.Parallel()
 				url, client := guarded(t)
-				holder := client(hasp.LockOptions{TTL: time.Second, NoRenew: how == "expired", MaxHold: 2 * time.Second})
+				holder := client(hasp.LockOptions{TTL: 5 * time.Second, NoRenew: how == "expired", MaxHold: 10 * time.Second})
 				lease := locked(t, holder, "order:42", "stock:7")
 				if how == "renewed before" {
 					until := lease.TrustedUntil()
@@ -188,7 +188,7 @@ func TestGuardLetsRenewalsGoOn(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			url, client := guarded(t)
-			const ttl = 2 * time.Second
+			const ttl = 6 * time.Second
 			lease := locked(t, client(hasp.LockOptions{TTL: ttl}), "order:42")
 			tx := begin(t, url)
 			if err := tx.guard(lease); err != nil {

@@ -71,19 +71,29 @@ func startPostgres() (*postgres, error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
+	for tries := 1; ; tries++ {
+		if err = p.start(attributes); err == nil || tries == 5 {
+			return p, err
+		}
+		// Most likely somebody else has taken the port.
+	}
+}
+
+// start starts the server on a port that is free now.
+func (p *postgres) start(attributes *syscall.SysProcAttr) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.port = l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
-	log, err := os.Create(dir + "/log")
+	log, err := os.Create(p.dir + "/log")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.cmd = osexec.Command(program("postgres"), "-D", dir+"/data", "-p", strconv.Itoa(p.port), "-k", dir, "-h", "127.0.0.1",
+	p.cmd = osexec.Command(program("postgres"), "-D", p.dir+"/data", "-p", strconv.Itoa(p.port), "-k", p.dir, "-h", "127.0.0.1",
 		"-c", "fsync=off", "-c", "max_connections=300", "-c", "autovacuum_naptime=1s", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256")
-	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = attributes, dir, log, log
+	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = attributes, p.dir, log, log
 	started := make(chan error, 1)
 	go func() {
 		// The death signal comes when the thread ends that started the program.
@@ -96,9 +106,9 @@ func startPostgres() (*postgres, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.await()
+	return p.await()
 }
 
 // program finds a program of PostgreSQL's, which Debian keeps off the PATH.
@@ -111,7 +121,7 @@ func program(name string) string {
 }
 
 func (p *postgres) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, p.url("postgres"))

@@ -31,7 +31,7 @@ func TestAFullPoolIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	_, err = c.Join(ctx, driver.Join{Claim: c.claim(time.Minute, "key"), Try: true})
 	unavailable(t, err, "no connection of the pool is free")
@@ -90,7 +90,7 @@ func TestTimeLimitsOfTheServerOnlyDelay(t *testing.T) {
 			x := c.holds(time.Minute, "other")
 			conn := connect(t, url)
 			exec(t, conn, "BEGIN; SELECT hasp_v1_lock(ARRAY['key'::bytea])")
-			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 			defer stop()
 			y := c.claim(time.Minute, "key")
 			_, err := c.Join(ctx, driver.Join{Claim: y, Try: true})
