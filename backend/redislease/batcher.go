@@ -270,6 +270,6 @@ func (b *batcher) close() {
 	defer b.mu.Unlock()
 	b.lanes = nil
 	for _, l := range b.made {
-		_ = l.rdb.Close()
+		l.close()
 	}
 }

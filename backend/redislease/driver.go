@@ -108,6 +108,12 @@ func (d *Driver) longestRead(c *redis.Client) time.Duration {
 func (d *Driver) own(c *redis.Client) *redis.Client {
 	clone := c.WithTimeout(d.longestRead(c))
 	clone.Options().MaxRetries = 0 // its options are a copy of the user's
+	hooks, _ := hooksOf(c)
+	if kept, known := hooksOf(clone); known && len(kept) == 0 { // from go-redis 9.22 on a clone has none
+		for _, h := range hooks {
+			clone.AddHook(h)
+		}
+	}
 	return clone
 }
 

@@ -30,11 +30,36 @@ var errCut = errors.New("the connection was cut: nobody waits for the answer any
 // one of Sentinel would not learn of a failover from the sentinels, and where making a
 // connection is partly the user's own code, cutting it would not end that.
 func canLane(c *redis.Client) bool {
-	hooks := reflect.ValueOf(c).Elem().FieldByName("slice")
-	hooked := !hooks.IsValid() || hooks.Kind() != reflect.Slice || hooks.Len() > 0
 	o := c.Options()
 	own := o.OnConnect != nil || o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil
-	return !hooked && !own && o.Addr != "FailoverClient" && o.Dialer != nil
+	hooks, known := hooksOf(c)
+	return known && len(hooks) == 0 && !own && o.Addr != "FailoverClient" && o.Dialer != nil
+}
+
+// hooksOf answers the hooks of a client. go-redis tells nobody, so the field is read in
+// which it has them: up to 9.21 one of the client, then one behind an atomic pointer. known
+// is false if there is no such field.
+func hooksOf(c *redis.Client) (hooks []redis.Hook, known bool) {
+	has := reflect.ValueOf(c).Elem()
+	if state := has.FieldByName("state"); state.Kind() == reflect.Pointer && !state.IsNil() {
+		load := reflect.NewAt(state.Type().Elem(), state.UnsafePointer()).MethodByName("Load")
+		if !load.IsValid() {
+			return nil, false
+		}
+		if has = load.Call(nil)[0]; has.Kind() != reflect.Pointer || has.IsNil() {
+			return nil, false
+		}
+		has = has.Elem()
+	}
+	field := has.FieldByName("slice")
+	if !field.IsValid() || !field.CanAddr() {
+		return nil, false
+	}
+	list, known := reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Interface().(*[]redis.Hook)
+	if !known {
+		return nil, false
+	}
+	return *list, true
 }
 
 // newLane makes a client with the options of c. It connects when it is first used.
@@ -45,6 +70,10 @@ func newLane(c *redis.Client, read time.Duration) *lane {
 	o.MaxRetries = -1 // none: the store would have to remember each ID then
 	o.ReadTimeout, o.WriteTimeout = read, read
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
+	// Not the processor of the user's client, which takes no second client. Older go-redis has none.
+	if own := reflect.ValueOf(&o).Elem().FieldByName("PushNotificationProcessor"); own.IsValid() {
+		own.SetZero()
+	}
 	l.rdb = redis.NewClient(&o)
 	return l
 }
@@ -54,8 +83,26 @@ func (l *lane) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isCut {
+		l.drop()
 		l.isCut, l.cut = false, make(chan struct{})
 	}
+}
+
+// drop closes what was cut. go-redis 9.22 forgets to close a connection that was cut while it
+// logged in. l.mu is held.
+func (l *lane) drop() {
+	for c := range l.conns {
+		_ = c.Conn.Close()
+	}
+	clear(l.conns)
+}
+
+// close gives the lane up.
+func (l *lane) close() {
+	_ = l.rdb.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop()
 }
 
 // end cuts the flight under way: what it waits for fails at once.
