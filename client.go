@@ -75,6 +75,19 @@ func (c *Client) With(o LockOptions) *Client {
 	return &with
 }
 
+// Plain derives a client whose locks wait, renew and nest as by default, whatever this
+// client's options say; TTL, Grace, Backoff and Label stay. With can switch NoRenew and Reentrant
+// on but not off, and there are locks that live by being renewed: those of elect and
+// schedule.
+func (c *Client) Plain() *Client {
+	plain := *c
+	plain.derived = true
+	plain.lock = LockOptions{
+		TTL: c.lock.TTL, Grace: c.lock.Grace, Wait: Forever, Backoff: c.lock.Backoff, Label: c.lock.Label,
+	}
+	return &plain
+}
+
 // Close refuses new calls, ends waits with ErrClosed and the contexts of held leases
 // with cause ErrClosed, and goes on renewing until their owners have released them or
 // ctx ends. What is held then is not released, since its owner may be working: it

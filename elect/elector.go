@@ -72,7 +72,7 @@ func New(client *hasp.Client, name string, lead func(context.Context) error, opt
 		return nil, failed("elect", name, err)
 	}
 	e := &Elector{client: client, name: name, lead: lead, opts: o, since: time.Now()}
-	e.mutex = client.With(o.lock()).Mutex(name)
+	e.mutex = client.Plain().With(o.lock()).Mutex(name)
 	if err := e.mutex.Err(); err != nil {
 		return nil, failed("elect", name, reason(err))
 	}

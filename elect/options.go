@@ -66,8 +66,9 @@ func (o *Options) resolve() (Options, error) {
 	return r, nil
 }
 
-// lock is what a candidate asks of its client. A candidate waits as long as it must, and
-// no line is too long for it.
+// lock is what a candidate asks of its client. All else is as by default, whatever the
+// client's locks have: a candidate waits as long as it must, no line is too long for it,
+// its term is renewed, and it shares that with nobody.
 func (o *Options) lock() hasp.LockOptions {
-	return hasp.LockOptions{TTL: o.TTL, Grace: o.Grace, Wait: hasp.Forever, MaxHold: -1, MaxLine: -1, Label: o.Label}
+	return hasp.LockOptions{TTL: o.TTL, Grace: o.Grace, Label: o.Label}
 }

@@ -340,7 +340,7 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
 		c, err := hasp.New(w.store.Driver(), &hasp.Options{
-			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1},
+			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1, NoRenew: true, Reentrant: true},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -358,6 +358,24 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 		}
 		stop()
 		_ = c.Close(w.ctx)
+	})
+}
+
+// A candidate that shared the term it stands in would be a second leader with one token.
+func TestACandidateInsideATermOfItsElectionIsInvalid(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c, err := hasp.New(w.store.Driver(), &hasp.Options{Prefix: "p:", Lock: hasp.LockOptions{Reentrant: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close(w.ctx) }()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		err = elect.Run(ctx, c.Sub("e:"), "f", func(ctx context.Context) error {
+			return elect.Run(ctx, c, "e:f", elect.Stay, nil) // the same key
+		}, nil)
+		wantClass(t, err, hasp.ErrInvalid)
 	})
 }
 

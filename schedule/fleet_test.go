@@ -18,6 +18,7 @@ import (
 type fleet struct {
 	*testing.T
 	store *memlease.Store
+	lock  hasp.LockOptions // of the clients
 
 	mu   sync.Mutex
 	runs []run // guarded by mu, in the order of their begins
@@ -50,7 +51,7 @@ func (f *fleet) node(name string, o schedule.Options) *node {
 	f.Helper()
 	n := &node{fleet: f, name: name, driver: f.store.Driver(), ended: make(chan error, 1)}
 	var err error
-	if n.client, err = hasp.New(n.driver, &hasp.Options{Name: name}); err != nil {
+	if n.client, err = hasp.New(n.driver, &hasp.Options{Name: name, Lock: f.lock}); err != nil {
 		f.Fatal(err)
 	}
 	if n.sched, err = schedule.New(n.client, &o); err != nil {

@@ -25,9 +25,10 @@ type Job struct {
 	// "@weekly", "@monthly", "@yearly", or "@every 90s", which counts from 1970.
 	Cron string
 	// Every runs the job by the leader, at a fixed rate; a run that takes longer delays
-	// the next, and no rate is made up for.
+	// the next, and no rate is made up for. At least 10 ms.
 	Every time.Duration
-	// After runs the job by the leader, that long after the end of the run before.
+	// After runs the job by the leader, that long after the end of the run before. At least
+	// 10 ms.
 	After time.Duration
 	// Initial is how long a new leader waits before its first run. Defaults to 0.
 	Initial time.Duration
@@ -93,6 +94,7 @@ const (
 	maxCatchUp = 30 * 24 * time.Hour
 	maxTicks   = 10_000
 	minTime    = 100 * time.Millisecond
+	minPause   = 10 * time.Millisecond // less is a number whose unit was forgotten
 )
 
 // Check says all that is wrong with a job, as [Scheduler.Add] does.
@@ -138,6 +140,14 @@ func (j Job) check() (*spec, error) {
 func (j Job) checkTimes() []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, each := range []struct {
+		name string
+		d    time.Duration
+	}{{"Every", j.Every}, {"After", j.After}} {
+		if each.d > 0 && each.d < minPause {
+			bad("%s is %s, at least %s is needed; write it with its unit, such as 5*time.Second", each.name, each.d, minPause)
+		}
+	}
 	if j.AtMost > 0 && j.AtMost < minTime {
 		bad("AtMost is %s, at least %s is needed", j.AtMost, minTime)
 	}

@@ -75,3 +75,21 @@ func TestTheLeasesOfARunAreThoseOfItsTickAndItsJob(t *testing.T) {
 		}
 	})
 }
+
+// The lease of a run is renewed also where the client's locks are not.
+func TestTheClientsOptionsAreForLocksNotForRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.lock = hasp.LockOptions{NoRenew: true, Reentrant: true, MaxHold: time.Second, MaxLine: 1, Wait: hasp.NoWait}
+		job := schedule.Job{Name: "job", Cron: "@every 1h"}
+		a := f.node("a", skewed(0)).add(job, 40*time.Second).start()
+		b := f.node("b", skewed(0)).add(job, 40*time.Second).start()
+		time.Sleep(time.Hour + 2*time.Minute)
+		a.stop()
+		b.stop()
+		if len(f.runs) != 1 || f.runs[0].end.IsZero() {
+			t.Errorf("runs %+v, want one, to its end", f.runs)
+		}
+	})
+}

@@ -35,7 +35,7 @@ type runner struct {
 }
 
 func newRunner(s *Scheduler, j Job, spec *spec) *runner {
-	lock := hasp.LockOptions{TTL: s.opts.TTL, Grace: -1, MaxHold: -1, MaxLine: -1, Wait: hasp.Forever}
+	lock := hasp.LockOptions{TTL: s.opts.TTL, Grace: -1}
 	if j.AtMost > 0 {
 		if lock.TTL = min(lock.TTL, j.AtMost); j.AtMost > lock.TTL {
 			lock.MaxHold = j.AtMost - lock.TTL
@@ -47,11 +47,12 @@ func newRunner(s *Scheduler, j Job, spec *spec) *runner {
 		Scheduler: s, job: j, spec: spec, log: s.opts.Logger.With(slog.String("job", j.Name)),
 		keep: min(maxKeep, max(s.opts.Late, j.CatchUp.Within)+2*s.opts.Tolerance+2*s.opts.TTL+min(maxKeep, j.Jitter)),
 	}
-	r.runs = s.client.With(lock)
+	plain := s.client.Plain() // the client's own options are for other locks
+	r.runs = plain.With(lock)
 	if j.Overlap == OverlapWait { // a tick's own time begins when the run before it is over
-		lock.TTL, lock.MaxHold, lock.NoRenew = s.opts.TTL, -1, false
+		lock.TTL, lock.MaxHold, lock.NoRenew = s.opts.TTL, 0, false
 	}
-	r.ticks = s.client.With(lock)
+	r.ticks = plain.With(lock)
 	return r
 }
 

@@ -128,6 +128,9 @@ func TestBadJobsAreSaidAtOnce(t *testing.T) {
 		"CatchUp.Within is 721h": {Name: "a", Run: run, Cron: "@daily", CatchUp: schedule.CatchUp{Ticks: 1, Within: 721 * time.Hour}},
 		"CatchUp.Ticks is -1":    {Name: "a", Run: run, Cron: "@daily", CatchUp: schedule.CatchUp{Ticks: -1}},
 		"none of the constants":  {Name: "a", Run: run, Cron: "@daily", Overlap: 9},
+		"Every is 5ns, at least": {Name: "a", Run: run, Every: 5},
+		"After is 9ms, at least": {Name: "a", Run: run, After: 9 * time.Millisecond},
+		"Every is -1s; it must":  {Name: "a", Run: run, Every: -time.Second},
 		"Initial is for":         {Name: "a", Run: run, Cron: "@daily", Initial: time.Second},
 		"are for jobs with Cron": {Name: "a", Run: run, Every: time.Second, Zone: "UTC"},
 	} {
