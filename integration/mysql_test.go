@@ -39,7 +39,7 @@ func mysqlHandle(t *testing.T, m *servers.MariaDB, database string) *sql.DB {
 	c := must(mysql.ParseDSN(m.DSN(database)))(t)
 	c.Logger = &mysql.NopLogger{}
 	db := sql.OpenDB(must(mysql.NewConnector(c))(t))
-	t.Cleanup(func() { wantNil(t, db.Close()) })
+	t.Cleanup(func() { _ = db.Close() }) // which a connection to a server that was killed makes an error
 	return db
 }
 

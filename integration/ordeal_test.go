@@ -196,15 +196,18 @@ func worldly() []fault {
 			o.rest(ctx, 5*o.brief.TTL/2)
 			wantNil(o.t, w.Resume())
 		}},
-		{"kill", func(o *ordeal, _ context.Context) {
-			w := o.anyWorker()
-			o.record.Add(history.Event{Kind: history.Killing, Who: w.name})
-			w.Kill()
-			o.workers = slices.DeleteFunc(o.workers, func(other *worker) bool { return other == w })
-			o.start()
-		}},
+		{"kill", func(o *ordeal, _ context.Context) { o.replace(o.anyWorker()) }},
 		{"force", func(o *ordeal, ctx context.Context) { o.force(ctx) }},
 	}
+}
+
+// replace kills a worker and starts another.
+func (o *ordeal) replace(w *worker) {
+	o.t.Helper()
+	o.record.Add(history.Event{Kind: history.Killing, Who: w.name})
+	w.Kill()
+	o.workers = slices.DeleteFunc(o.workers, func(other *worker) bool { return other == w })
+	o.start()
 }
 
 func (o *ordeal) anyWorker() *worker { return o.workers[o.dice.IntN(len(o.workers))] }
