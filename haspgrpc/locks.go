@@ -26,6 +26,9 @@ type Options struct {
 	// Wait is how long a call stands in line, at most until its own deadline, or
 	// [hasp.Forever]. Defaults to 0: it is answered at once.
 	Wait time.Duration
+	// Retry is the pause between attempts of a call that waits at a store without a line,
+	// from 1 ms to 1 h; of no effect at other stores. Defaults to 50 ms.
+	Retry time.Duration
 	// MaxLine is how many may wait for one key, wherever they do; who comes then is
 	// answered at once. Defaults to no limit.
 	MaxLine int
@@ -34,11 +37,41 @@ type Options struct {
 	Shared bool
 }
 
-// Bounds of a TTL, which are those of package hasp.
+// Bounds of a TTL and of a pause, which are those of package hasp.
 const (
-	minTTL = 100 * time.Millisecond
-	maxTTL = 30 * 24 * time.Hour
+	minTTL       = 100 * time.Millisecond
+	maxTTL       = 30 * 24 * time.Hour
+	minRetry     = time.Millisecond
+	maxRetry     = time.Hour
+	defaultRetry = 50 * time.Millisecond
 )
+
+// check answers all that is wrong with the options.
+func (o *Options) check() []error {
+	var errs []error
+	if o.TTL != 0 && (o.TTL < minTTL || o.TTL > maxTTL) {
+		errs = append(errs, fmt.Errorf("option TTL is %s; it must be from %s to %s, or 0 for the client's", o.TTL, minTTL, maxTTL))
+	}
+	if o.Wait < 0 && o.Wait != hasp.NoWait {
+		errs = append(errs, fmt.Errorf("option Wait is %s; it must not be negative", o.Wait))
+	}
+	if o.Retry != 0 && (o.Retry < minRetry || o.Retry > maxRetry) {
+		errs = append(errs, fmt.Errorf("option Retry is %s; it must be from %s to %s, or 0 for %s", o.Retry, minRetry, maxRetry, defaultRetry))
+	}
+	if o.MaxLine < 0 {
+		errs = append(errs, errors.New("option MaxLine must not be negative"))
+	}
+	return errs
+}
+
+// lock is what the options say of each lock.
+func (o *Options) lock() hasp.LockOptions {
+	retry := cmp.Or(o.Retry, defaultRetry)
+	return hasp.LockOptions{
+		TTL: o.TTL, Wait: cmp.Or(o.Wait, hasp.NoWait), MaxLine: o.MaxLine,
+		Backoff: hasp.Backoff{Min: retry, Max: retry},
+	}
+}
 
 // Locks are the locks of a server's methods.
 type Locks struct {
@@ -65,20 +98,10 @@ func New(client *hasp.Client, keys map[string]Key, o *Options) (*Locks, error) {
 			errs = append(errs, fmt.Errorf("the Key of %q is empty; Fields and Func make one", method))
 		}
 	}
-	if o.TTL != 0 && (o.TTL < minTTL || o.TTL > maxTTL) {
-		errs = append(errs, fmt.Errorf("option TTL is %s; it must be from %s to %s, or 0 for the client's", o.TTL, minTTL, maxTTL))
-	}
-	if o.Wait < 0 && o.Wait != hasp.NoWait {
-		errs = append(errs, fmt.Errorf("option Wait is %s; it must not be negative", o.Wait))
-	}
-	if o.MaxLine < 0 {
-		errs = append(errs, errors.New("option MaxLine must not be negative"))
-	}
-	if len(errs) > 0 {
+	if errs = append(errs, o.check()...); len(errs) > 0 {
 		return nil, fmt.Errorf("haspgrpc: %w: %w", hasp.ErrInvalid, errors.Join(errs...))
 	}
-	locked := client.With(hasp.LockOptions{TTL: o.TTL, Wait: cmp.Or(o.Wait, hasp.NoWait), MaxLine: o.MaxLine})
-	return &Locks{client: locked, keys: maps.Clone(keys), shared: o.Shared}, nil
+	return &Locks{client: client.With(o.lock()), keys: maps.Clone(keys), shared: o.Shared}, nil
 }
 
 // services is a *grpc.Server, or what stands for one.

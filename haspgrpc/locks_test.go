@@ -274,6 +274,7 @@ func TestBadSettingsAreSaidAtOnce(t *testing.T) {
 		"Key of":             second(haspgrpc.New(s.client, map[string]haspgrpc.Key{unary: {}}, nil)),
 		"option TTL":         second(haspgrpc.New(s.client, map[string]haspgrpc.Key{unary: good}, &haspgrpc.Options{TTL: 1})),
 		"option Wait":        second(haspgrpc.New(s.client, map[string]haspgrpc.Key{unary: good}, &haspgrpc.Options{Wait: -2})),
+		"option Retry":       second(haspgrpc.New(s.client, map[string]haspgrpc.Key{unary: good}, &haspgrpc.Options{Retry: -2})),
 		"option MaxLine":     second(haspgrpc.New(s.client, map[string]haspgrpc.Key{unary: good}, &haspgrpc.Options{MaxLine: -2})),
 		"no field orderId":   second(haspgrpc.Fields[*pb.SimpleRequest]("order:{orderId}")),
 		"is no message":      second(haspgrpc.Fields[*pb.SimpleRequest]("order:{response_size.x}")),

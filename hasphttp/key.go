@@ -24,8 +24,8 @@ func (e *KeyError) Error() string { return "no key to lock: " + e.Err.Error() }
 func (e *KeyError) Unwrap() error { return e.Err }
 
 // Key makes a KeyFunc of templates, one for each key; see package keytmpl. In a template
-// {name} is a wildcard of the route's path, decoded ([http.Request.PathValue]; so with
-// http.ServeMux and routers that set it), {query.name} a parameter of the URL,
+// {name} is a wildcard of the route's path ([http.Request.PathValue]; so with
+// http.ServeMux and routers that set it), decoded also where the router did not do that, {query.name} a parameter of the URL,
 // {header.Name} a header and {cookie.name} a cookie. A value that is missing, empty, or
 // there more than once is an error; so is, at once, a template that cannot be right.
 func Key(template string, more ...string) (KeyFunc, error) {
@@ -96,7 +96,10 @@ func (s *source) value(name string) (string, bool) {
 }
 
 func (s *source) fromPath(name string) (string, bool) {
-	v := s.request.PathValue(name)
+	v, err := pathValue(s.request, name)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
 	if pattern := s.request.Pattern; v == "" && pattern != "" && s.err == nil && !has(pattern, name) {
 		s.err = &routeError{name: name, pattern: pattern}
 	}

@@ -63,7 +63,7 @@ func newLock(client *hasp.Client, key KeyFunc, o *Options) *lock {
 		l.err = fmt.Errorf("%w: the KeyFunc is nil; make one with hasphttp.Key", hasp.ErrInvalid)
 	}
 	if l.err == nil {
-		l.client = client.With(hasp.LockOptions{TTL: o.TTL, Wait: cmp.Or(o.Wait, hasp.NoWait), MaxLine: o.MaxLine})
+		l.client = client.With(o.lock())
 	}
 	return l
 }

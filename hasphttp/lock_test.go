@@ -331,6 +331,7 @@ func TestWhatCannotBeRightIs500AndNothingRuns(t *testing.T) {
 		"no key":             hasphttp.Middleware(s.client, nil, nil),
 		"a short TTL":        hasphttp.Middleware(s.client, key, &hasphttp.Options{TTL: time.Millisecond}),
 		"a negative wait":    hasphttp.Middleware(s.client, key, &hasphttp.Options{Wait: -time.Second}),
+		"a pause of no time": hasphttp.Middleware(s.client, key, &hasphttp.Options{Retry: time.Microsecond}),
 		"a negative bound":   hasphttp.Middleware(s.client, key, &hasphttp.Options{MaxLine: -1}),
 		"two keys to share":  hasphttp.Middleware(s.client, keyOf(t, "a:{query.id}", "b"), &hasphttp.Options{Shared: true}),
 		"no such path value": hasphttp.Middleware(s.client, keyOf(t, "a:{order}"), nil),

@@ -1,6 +1,7 @@
 package hasphttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,9 @@ type Options struct {
 	// Wait is how long a request stands in line, or [hasp.Forever]. Defaults to 0: it is
 	// answered at once.
 	Wait time.Duration
+	// Retry is the pause between attempts of a request that waits at a store without a line,
+	// from 1 ms to 1 h; of no effect at other stores. Defaults to 50 ms.
+	Retry time.Duration
 	// MaxLine is how many may wait for one key, wherever they do; who comes then is
 	// answered at once. Defaults to no limit.
 	MaxLine int
@@ -59,6 +63,9 @@ func (o *Options) check() error {
 	if o.Wait < 0 && o.Wait != hasp.NoWait {
 		errs = append(errs, fmt.Errorf("option Wait is %s; it must not be negative", o.Wait))
 	}
+	if o.Retry != 0 && (o.Retry < minRetry || o.Retry > maxRetry) {
+		errs = append(errs, fmt.Errorf("option Retry is %s; it must be from %s to %s, or 0 for %s", o.Retry, minRetry, maxRetry, defaultRetry))
+	}
 	if o.MaxLine < 0 || o.MaxWaiting < 0 {
 		errs = append(errs, errors.New("options MaxLine and MaxWaiting must not be negative"))
 	}
@@ -68,11 +75,23 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Bounds of a TTL, which are those of package hasp.
+// Bounds of a TTL and of a pause, which are those of package hasp.
 const (
-	minTTL = 100 * time.Millisecond
-	maxTTL = 30 * 24 * time.Hour
+	minTTL       = 100 * time.Millisecond
+	maxTTL       = 30 * 24 * time.Hour
+	minRetry     = time.Millisecond
+	maxRetry     = time.Hour
+	defaultRetry = 50 * time.Millisecond
 )
+
+// lock is what the options say of each lock.
+func (o *Options) lock() hasp.LockOptions {
+	retry := cmp.Or(o.Retry, defaultRetry)
+	return hasp.LockOptions{
+		TTL: o.TTL, Wait: cmp.Or(o.Wait, hasp.NoWait), MaxLine: o.MaxLine,
+		Backoff: hasp.Backoff{Min: retry, Max: retry},
+	}
+}
 
 // enter counts a request that is going to wait; false: too many do.
 func (o *Options) enter() bool {

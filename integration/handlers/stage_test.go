@@ -59,6 +59,7 @@ func withChi(l lock, work http.HandlerFunc) http.Handler {
 // withGin tells the request the values of gin's path, which only gin knows.
 func withGin(l lock, work http.HandlerFunc) http.Handler {
 	engine := gin.New()
+	engine.UseRawPath = true // or it has no route for an id with a slash in it
 	engine.POST("/orders/:id", func(c *gin.Context) {
 		for _, p := range c.Params {
 			c.Request.SetPathValue(p.Key, p.Value)
