@@ -86,7 +86,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t, nil)
 	ctx := t.Context()
-	short := g.client(hasp.LockOptions{TTL: 300 * time.Millisecond, NoRenew: true})
+	short := g.client(hasp.LockOptions{TTL: 5 * time.Second, NoRenew: true})
 	lease := g.lock(short, "order:42")
 	tx := g.begin()
 	if err := sqllease.Guard(ctx, tx, lease); err != nil {
