@@ -99,7 +99,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			g, ctx := newGuarded(t), t.Context()
-			holder := g.client(hasp.LockOptions{TTL: time.Second, NoRenew: how == "expired", MaxHold: 2 * time.Second})
+			holder := g.client(hasp.LockOptions{TTL: 5 * time.Second, NoRenew: how == "expired", MaxHold: 10 * time.Second})
 			lease := g.lock(holder, "order:42", "stock:7")
 			if how == "renewed before" {
 				g.awaitRenewal(lease, lease.TrustedUntil())
@@ -155,7 +155,7 @@ func TestGuardKeepsTheNextHolderOutUntilTheTransactionEnds(t *testing.T) {
 func TestGuardLetsRenewalsGoOn(t *testing.T) {
 	t.Parallel()
 	g, ctx := newGuarded(t), t.Context()
-	const ttl = 2 * time.Second
+	const ttl = 6 * time.Second
 	c := g.client(hasp.LockOptions{TTL: ttl})
 	lease, other := g.lock(c, "order:42"), g.lock(c, "order:43")
 	tx := g.guard(lease)

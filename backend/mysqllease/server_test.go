@@ -122,7 +122,7 @@ func (s *server) start(tb testing.TB) bool {
 	}
 	db := s.open(tb, "")
 	defer db.Close()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var pid string
 		err := db.QueryRow("SELECT @@pid_file").Scan(&pid)
 		if err != nil {
