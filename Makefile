@@ -6,14 +6,11 @@ BENCHTIME ?= 1s
 
 # Every module of the workspace, as a directory. `go work use ./backend/new` adds one.
 MODULES = $(shell go list -m -f '{{.Dir}}')
-# Each module is checked alone: with go.work on, it would be tested with the
-# workspace's merged dependency versions, which no user gets. All modules are tried,
-# also after a failure.
-each = @bad=; modules="$(MODULES)"; [ -n "$$modules" ] || { echo "no modules found: is go on PATH?"; exit 1; }; \
-	for m in $$modules; do \
-	name=$${m\#$(CURDIR)}; echo ">> hasp$$name: $(1)"; \
-	(cd $$m && GOWORK=off $(1)) || bad="$$bad hasp$$name"; \
-	done; [ -z "$$bad" ] || { echo "failed in:$$bad"; exit 1; }
+each = @printf '%s\n' $(MODULES) | .ci/each 1 $(1)
+# Tests mostly wait, for a time to pass or a server to start: JOBS modules are tested at a
+# time, in an order in which integration, the longest, comes early.
+JOBS ?= 2
+pairs = @printf '%s\n' $(MODULES) | sort -r | .ci/each $(JOBS) $(1)
 # The race detector needs cgo and a C compiler; without them the tests run without it.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null && echo -race)
 
@@ -32,7 +29,7 @@ needs: # Installs the servers that tests start where it may, else says what is m
 
 .PHONY: test/unit
 test/unit: ## The tests of every module
-	$(call each,go test -timeout 30m ./...)
+	$(call pairs,go test -timeout 30m ./...)
 
 .PHONY: test/race
 # Not integration: what it judges are times between processes, which mean little there. Not
@@ -40,7 +37,7 @@ test/unit: ## The tests of every module
 test/race: MODULES = $(shell go list -m -f '{{.Dir}}' | grep -v '/integration\|/mysqllease')
 test/race: ## The same under the race detector, with fewer schedules, without integration
 	@[ -n "$(RACE)" ] || echo "no cgo or no C compiler ($$(go env CC)): running without -race"
-	$(call each,go test $(RACE) -short ./...)
+	$(call pairs,go test $(RACE) -short -timeout 30m ./...)
 
 .PHONY: bench
 bench: ## Benchmarks of every module
