@@ -56,7 +56,7 @@ func newDriver(open func(names) access, opts *Options, err error, pool *pgxpool.
 	}
 	s := &steps{access: open(n), book: newBook()}
 	setup := sqllease.Setup{
-		Name: name, Err: err, Writers: 4, PollMin: pollMin, PollMax: pollMax, Classify: classify,
+		Name: name, Err: err, Writers: 4, PollMin: pollMin, PollMax: pollMax, Marks: 1000, Classify: classify,
 		Inspect: func(ctx context.Context) error { return inspect(ctx, s.access, n) },
 		Guard:   n.guard,
 	}

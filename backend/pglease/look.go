@@ -55,45 +55,54 @@ func readSeen(rows []*row, n int) ([]seen, error) {
 
 // Look says what is to be seen of some lines and claims.
 func (s *steps) Look(ctx context.Context, g sqllease.Gaze) (sqllease.Sight, error) {
-	calls := []call{{"counter", []any{g.Inbox[:]}}, sight(g.IDs)}
-	for _, key := range g.Keys {
-		calls = append(calls, call{"mark", []any{[]byte(key)}})
+	calls := []call{{"counter", []any{g.Inbox[:]}}}
+	if len(g.Keys) > 0 {
+		calls = append(calls, call{"marks", []any{keysOf(g.Keys)}})
+	}
+	if len(g.IDs) > 0 {
+		calls = append(calls, sight(g.IDs))
 	}
 	return sqllease.Call(ctx, s.Client, false, func(ctx context.Context) (sqllease.Sight, error) {
+		seen := sqllease.Sight{Found: make([]sqllease.Found, len(g.IDs)), Marks: make([]sqllease.Mark, len(g.Keys))}
 		all, err := s.access.run(ctx, calls...)
 		if err != nil {
-			return sqllease.Sight{}, err
+			return seen, err
 		}
-		found, err := readSeen(all[1], len(g.IDs))
-		if err != nil {
-			return sqllease.Sight{}, err
+		for _, r := range all[0] {
+			if seen.Changed = r.number(); r.err != nil {
+				return seen, r.err
+			}
 		}
-		return readSight(all[0], all[2:], found)
+		rest := all[1:]
+		if len(g.Keys) > 0 {
+			if err := readMarks(rest[0], seen.Marks); err != nil {
+				return seen, err
+			}
+			rest = rest[1:]
+		}
+		if len(g.IDs) == 0 {
+			return seen, nil
+		}
+		found, err := readSeen(rest[0], len(g.IDs))
+		for i, f := range found {
+			seen.Found[i] = f.Found
+		}
+		return seen, err
 	})
 }
 
-// readSight puts together what was read: the counter, the marks and the claims.
-func readSight(counter []*row, marks [][]*row, found []seen) (sqllease.Sight, error) {
-	sight := sqllease.Sight{Found: make([]sqllease.Found, len(found)), Marks: make([]sqllease.Mark, len(marks))}
-	for i, f := range found {
-		sight.Found[i] = f.Found
+// readMarks reads what lines are like, a row for each.
+func readMarks(rows []*row, marks []sqllease.Mark) error {
+	if len(rows) != len(marks) {
+		return errColumns
 	}
-	for _, r := range counter {
-		if sight.Changed = r.number(); r.err != nil {
-			return sight, r.err
+	for i, r := range rows {
+		marks[i] = sqllease.Mark{Front: r.bytes(), Newest: r.number(), Holders: r.number(), Last: r.number(), Waited: r.number()}
+		if r.err != nil {
+			return r.err
 		}
 	}
-	for i, rows := range marks {
-		for _, r := range rows {
-			sight.Marks[i] = sqllease.Mark{
-				Front: r.bytes(), Newest: r.number(), Holders: r.number(), Last: r.number(), Waited: r.number(),
-			}
-			if r.err != nil {
-				return sight, r.err
-			}
-		}
-	}
-	return sight, nil
+	return nil
 }
 
 // Lines reads one line or a page in one statement.

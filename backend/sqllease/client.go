@@ -1,6 +1,7 @@
 package sqllease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,9 @@ import (
 
 // maxInFlight is how many commands a client has on the user's handle at once.
 const maxInFlight = 4
+
+// defaultMarks is how many watched lines one look sees, where each is a statement.
+const defaultMarks = 64
 
 // Client is what the SQL stores share above their steps: it checks what is asked for, lets
 // calls end in time, repeats what another transaction was in the way of, knows this
@@ -51,6 +55,8 @@ type Setup struct {
 	Writers int
 	// PollMin and PollMax are the shortest and the longest pause between two looks while a claim waits.
 	PollMin, PollMax time.Duration
+	// Marks is how many watched lines one look sees. Defaults to 64.
+	Marks int
 	// LongestKey is how many bytes a key may have. 0: any number.
 	LongestKey int
 	// Classify says what an error of the database means.
@@ -103,6 +109,7 @@ func NewClient(setup Setup, steps Steps) *Client {
 	if setup.Err != nil {
 		setup.Err = fmt.Errorf("%s: %w", setup.Name, setup.Err)
 	}
+	setup.Marks = cmp.Or(setup.Marks, defaultMarks)
 	c := &Client{
 		setup:   setup,
 		steps:   steps,

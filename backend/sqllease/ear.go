@@ -60,7 +60,8 @@ func (c *Client) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.
 }
 
 // Watch asks for Wanted and Changed of one key. Only looking brings them: what changes
-// and changes back between two looks is not seen.
+// and changes back between two looks is not seen. Wanted comes as well where somebody seems
+// to wait already at the first look.
 func (c *Client) Watch(key string) (stop func()) {
 	e := &c.ear
 	e.mu.Lock()
@@ -120,12 +121,22 @@ func (e *ear) send(s driver.Signal) {
 	}
 }
 
-// keys names the watched keys.
-func (e *ear) keys() []string {
+// watches says whether a key is watched.
+func (e *ear) watches() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	keys := make([]string, 0, len(e.watched))
+	return len(e.watched) > 0
+}
+
+// keys names some of the watched keys, others each time where there are more.
+func (e *ear) keys(limit int) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	keys := make([]string, 0, min(limit, len(e.watched)))
 	for key := range e.watched {
+		if len(keys) == limit {
+			break
+		}
 		keys = append(keys, key)
 	}
 	return keys
@@ -142,6 +153,9 @@ func (e *ear) compare(key string, m Mark) []driver.Signal {
 	old, known := w.seen, w.known
 	w.seen, w.known = m, true
 	if !known {
+		if m.Holders > 0 && m.Waited > m.Newest { // it may have begun since Watch was called
+			return []driver.Signal{{Kind: driver.Wanted, Key: key}}
+		}
 		return nil
 	}
 	var news []driver.Signal

@@ -65,7 +65,7 @@ func (p *poller) next() time.Duration {
 	switch {
 	case waiting > 0:
 		longest = p.setup.PollMax
-	case len(p.ear.keys()) > 0:
+	case p.ear.watches():
 		longest = watchPause
 	case holding > 0:
 		p.pause = holdPause
@@ -79,7 +79,7 @@ func (p *poller) next() time.Duration {
 func (p *poller) poll(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
-	keys := p.ear.keys()
+	keys := p.ear.keys(p.setup.Marks)
 	sight, err := p.steps.Look(ctx, Gaze{Inbox: p.inbox, Keys: keys})
 	if err != nil {
 		p.gap = true

@@ -10,6 +10,7 @@ import (
 func watching() []Case {
 	return []Case{
 		{Name: "a watched key tells that somebody began to wait", needs: signaler | line, run: wantedIsSignalled},
+		{Name: "whoever holds and watches is told that somebody from outside waits, and sees it in every answer", needs: signaler | line, run: holderIsWanted},
 		{Name: "a watched key tells that its holders changed", needs: signaler | line, run: changeIsSignalled},
 		{Name: "a key without a line tells that it may be free", needs: signaler, run: freedIsSignalled},
 		{Name: "a key watched no more is silent", needs: signaler | line, run: stoppedWatch},
@@ -48,6 +49,26 @@ func wantedIsSignalled(b *bench) error {
 		w := other.claim(k)
 		w.join(waiting)
 		w.leave(left)
+	})
+	return b.result()
+}
+
+// What keeps a lock while nobody wants it rests on this: the signal, or, where it is lost,
+// the next answer.
+func holderIsWanted(b *bench) error {
+	k := b.key()
+	h, other := b.client().listens().claim(k), b.client()
+	h.join(holding)
+	b.check(!h.renew(holding).Behind, "nobody waits, but Behind is set")
+	h.c.provokes(driver.Wanted, k, func() {
+		defer h.c.watch(k)()
+		w := other.claim(k)
+		w.join(waiting) // at once: a store that looks may not have looked yet
+		b.check(h.renew(holding).Behind, "somebody waits, but a renewal does not say Behind")
+		b.check(h.join(holding).Behind, "somebody waits, but a repeated join does not say Behind")
+		h.c.ear.await(func(s driver.Signal) bool { return s.Kind == driver.Wanted && s.Key == k }, time.Second)
+		w.leave(left)
+		b.check(!h.renew(holding).Behind, "nobody waits any more, but Behind is set")
 	})
 	return b.result()
 }

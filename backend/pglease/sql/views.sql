@@ -30,15 +30,16 @@ BEGIN
   RETURN (SELECT s.changed + s.news FROM {sessions} s WHERE s.inbox = p_inbox AND s.session = 0);
 END $$;
 
--- What a watcher of a line compares: the first holder; the greatest number that holds;
--- holders, counted to a hundred; last; waited.
-CREATE OR REPLACE FUNCTION {v1_mark}(p_key bytea, OUT front text, OUT newest bigint, OUT holders bigint, OUT last bigint, OUT waited bigint)
+-- What a watcher of lines compares, a row for each key, in their order: the first holder;
+-- the greatest number that holds; holders, counted to a hundred; last; waited.
+CREATE OR REPLACE FUNCTION {v1_marks}(p_keys bytea[])
+RETURNS TABLE (front text, newest bigint, holders bigint, last bigint, waited bigint)
 LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
-  SELECT encode((SELECT c.id FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted ORDER BY c.number LIMIT 1), 'hex'),
-    coalesce((SELECT c.number FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted ORDER BY c.number DESC LIMIT 1), 0),
-    (SELECT count(*) FROM (SELECT 1 FROM {claims} c WHERE c.key = p_key AND c.number <= l.granted LIMIT 100) AS h),
+  SELECT encode((SELECT c.id FROM {claims} c WHERE c.key = k.key AND c.number <= l.granted ORDER BY c.number LIMIT 1), 'hex'),
+    coalesce((SELECT c.number FROM {claims} c WHERE c.key = k.key AND c.number <= l.granted ORDER BY c.number DESC LIMIT 1), 0),
+    (SELECT count(*) FROM (SELECT 1 FROM {claims} c WHERE c.key = k.key AND c.number <= l.granted LIMIT 100) AS h),
     l.last, l.waited
-  FROM (SELECT 1) AS one LEFT JOIN {lines} l ON l.key = p_key
+  FROM unnest(p_keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {lines} l ON l.key = k.key ORDER BY k.place
 $$;
 
 -- How the claims with these IDs stand: a row for each that is there, by its place.
@@ -52,10 +53,11 @@ LANGUAGE sql VOLATILE SET enable_seqscan = off AS $$
 $$;
 
 -- Looks at lines that are due, at most p_limit: removes the dead, and the line where it
--- has been empty for long enough; then at as many sessions. swept: how many there were.
+-- has been empty for long enough; then at as many sessions, all of which it scans: without
+-- the compiler that so high a cost would call. swept: how many there were.
 -- remaining: whether there are lines. A line in use by another step is left for later.
 CREATE OR REPLACE FUNCTION {v1_sweep}(p_limit bigint, OUT swept integer, OUT remaining boolean)
-LANGUAGE plpgsql VOLATILE SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   v_now bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
   v_told bytea[] := '{}';
