@@ -119,7 +119,7 @@ func TestAStoreThatFailsIsUnavailableAndTheMethodDoesNotRun(t *testing.T) {
 func TestABadKeyIsAnInvalidArgument(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil, &service{unary: func(context.Context) error { t.Error("the method runs"); return nil }})
-	for id, says := range map[string]string{"": "response_status.message is missing", " ": "is blank", strings.Repeat("k", 600): "512 bytes"} {
+	for id, says := range map[string]string{"": "response_status.message is missing", " ": "is blank", "<nil>": "is missing", strings.Repeat("k", 600): "512 bytes"} {
 		err := s.pay(t.Context(), id)
 		wantCode(t, err, codes.InvalidArgument)
 		if !strings.Contains(err.Error(), says) {

@@ -39,6 +39,7 @@ func TestKT1_ValuesThatGiveNoKeyAre400(t *testing.T) {
 		{"{query.id}", "/", nil, "query.id is missing"},
 		{"{query.id}", "/?id=", nil, "query.id is empty"},
 		{"{query.id}", "/?id=%20", nil, "query.id is blank"},
+		{"{query.id}", "/?id=%3Cnil%3E", nil, "how Go prints one that is missing"},
 		{"{query.id}", "/?id=%ff", nil, "query.id is not valid UTF-8"},
 		{"{query.id}", "/?id=%00", nil, "query.id contains a NUL byte"},
 		{"{query.id}", "/?id=" + strings.Repeat("k", 600), nil, "longer than 512 bytes"},

@@ -18,6 +18,7 @@
 // "{x|raw}" puts a value in as it is, for keys shared with other systems. Which values
 // may then make one key is for the caller to know.
 //
-// A value that is missing, empty or blank is an error and never a shared key with a hole
-// in it; so is one that is not UTF-8 or contains a NUL byte.
+// A value that is missing, empty or blank, or printed from a nil as "<nil>", is an error
+// and never a shared key with a hole in it; so is one that is not UTF-8 or contains a NUL
+// byte.
 package keytmpl

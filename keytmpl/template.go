@@ -74,6 +74,8 @@ func unfit(v string, ok bool) string {
 		return "contains a NUL byte"
 	case strings.TrimSpace(v) == "":
 		return "is blank"
+	case v == "<nil>":
+		return `is "<nil>", which is how Go prints one that is missing`
 	}
 	return ""
 }

@@ -88,6 +88,7 @@ func TestKT1_AMissingOrEmptyValueIsAnErrorThatNamesIt(t *testing.T) {
 		{nil, "is missing"},
 		{[]string{"id", ""}, "is empty"},
 		{[]string{"id", " \t "}, "is blank"},
+		{[]string{"id", "<nil>"}, `is "<nil>", which is how Go prints one that is missing`},
 		{[]string{"id", "\xff"}, "is not valid UTF-8"},
 		{[]string{"id", "a\x00b"}, "contains a NUL byte"},
 		{[]string{"id", strings.Repeat("k", 507)}, "makes the key longer than 512 bytes"},

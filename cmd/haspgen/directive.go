@@ -184,23 +184,45 @@ func (d *directive) checkTimes(name, value string) error {
 	least := time.Duration(0)
 	switch name {
 	case "expiration":
-		least = 100 * time.Millisecond
-	case "timeout", "retry", "refresh":
+		least = leastExpiration
+	case "retry":
+		least = leastRetry
+	case "timeout", "refresh":
 	default:
 		return nil
 	}
-	known := true
-	got, err := keytmpl.Duration(value, func(string) (string, bool) {
-		known = false
-		return "1s", true
-	})
-	if err != nil {
+	if _, err := keytmpl.Duration(value, func(string) (string, bool) { return "1s", true }); err != nil {
 		return err
 	}
-	if known && got < least {
-		return fmt.Errorf("at least %s is needed", least)
+	if needsEnvironment(value) {
+		return nil
 	}
-	return nil
+	got, err := keytmpl.Duration(value, func(string) (string, bool) { return "", false }) // the defaults
+	if err == nil && got < least {
+		err = fmt.Errorf("at least %s is needed", least)
+	}
+	return err
+}
+
+// The least durations that a lock can have; the others may be 0, which has a meaning.
+const (
+	leastExpiration = 100 * time.Millisecond
+	leastRetry      = time.Millisecond
+)
+
+// needsEnvironment says whether a setting has a placeholder without a default.
+func needsEnvironment(setting string) bool {
+	for {
+		_, rest, found := strings.Cut(setting, "${")
+		if !found {
+			return false
+		}
+		inside, next, _ := strings.Cut(rest, "}")
+		if !strings.Contains(inside, ":") {
+			return true
+		}
+		setting = next
+	}
 }
 
 func flagOf(value string) (bool, error) {

@@ -290,10 +290,13 @@ func (f *file) keysOf(t *target, m *method, n names) {
 		f.printf("%s %s, ", m.params[i], f.typeText(m.sig.Params().At(i).Type()))
 	}
 	f.printf(") (%s []string, %s error) {\n", n.keys, n.err)
+	if slices.ContainsFunc(m.keys, func(k keyCode) bool { return k.each != nil }) {
+		f.printf("var %s []string\n", n.many)
+	}
 	for i, k := range m.keys {
 		if k.each != nil {
-			f.printf("var %s []string\n", n.many)
-			f.guarded(k.each.nils, "!=", " && ", fmt.Sprintf("for _, v := range %s {\n%s = append(%s, %s)\n}\n", k.each.list, n.many, n.many, k.each.expr))
+			f.printf("%s = nil\n", n.many)
+			f.list(k.each, n)
 			f.printf("if len(%s) == 0 {\n%s = []string{\"\"} // an error, as an empty value is\n}\n", n.many, n.many)
 			f.printf("for _, %s := range %s {\n", n.one, n.many)
 		}
@@ -306,7 +309,7 @@ func (f *file) keysOf(t *target, m *method, n names) {
 					f.printf("return %s, true\n", n.one)
 					continue
 				}
-				f.guarded(v.nils, "==", " || ", "return \"\", false\n")
+				f.unless(v.lack, "return \"\", false\n")
 				f.printf("return %s, true\n", v.expr)
 			}
 			f.printf("}\n")
@@ -319,20 +322,25 @@ func (f *file) keysOf(t *target, m *method, n names) {
 	f.printf("return %s, nil\n}\n", n.keys)
 }
 
-// guarded writes a statement that runs where expressions are nil, or are not.
-func (f *file) guarded(nils []string, compare, join, statement string) {
-	switch {
-	case len(nils) == 0 && compare == "==":
-		return
-	case len(nils) == 0:
-		f.printf("%s", statement)
-		return
+// list writes what collects the texts of several values. One that is missing is an empty
+// text, which no key takes.
+func (f *file) list(v *valueCode, n names) {
+	collect := fmt.Sprintf("%s = append(%s, %s)\n", n.many, n.many, v.expr)
+	loop := fmt.Sprintf("for _, v := range %s {\n", v.list)
+	if len(v.lack) > 0 {
+		f.printf("if !(%s) {\n", strings.Join(v.lack, " || "))
+		defer f.printf("}\n")
 	}
-	var all []string
-	for _, expr := range nils {
-		all = append(all, expr+" "+compare+" nil")
+	f.printf("%s", loop)
+	f.unless(v.each, fmt.Sprintf("%s = append(%s, \"\")\ncontinue\n", n.many, n.many))
+	f.printf("%s}\n", collect)
+}
+
+// unless writes a statement that runs under one of some conditions.
+func (f *file) unless(conditions []string, statement string) {
+	if len(conditions) > 0 {
+		f.printf("if %s {\n%s}\n", strings.Join(conditions, " || "), statement)
 	}
-	f.printf("if %s {\n%s}\n", strings.Join(all, join), statement)
 }
 
 func keysText(m *method) string {

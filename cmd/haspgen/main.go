@@ -7,9 +7,9 @@
 //
 // For each interface X with such a directive it writes a type LockedX with its methods
 // and a constructor NewLockedX(next X, client *hasp.Client), into hasp_locked.go in the
-// package's folder. Methods of an embedded interface of the same package are locked as it
-// says; those that come from other packages, and those without a directive, are passed on.
-// Directives in test files are refused. Usage:
+// package's folder. Methods of an embedded interface are locked as it says, whichever
+// package declares it; those without a directive are passed on. Directives in test files
+// are refused. Usage:
 //
 //	haspgen [-check] [packages]
 //
@@ -26,7 +26,7 @@
 //	prefix       put between that and the key: none
 //	expiration   TTL of the lease: 60s
 //	timeout      how long to wait for the lock, 0 for not at all: 30s
-//	retry        pause between attempts, on stores that do not queue: 100ms
+//	retry        pause between attempts, at stores without a line; of no effect at others: 100ms
 //	refresh      0 for a fixed lease that is not renewed, else it is renewed: 10s
 //	manual       the method finds its lease by hasp.FromContext and releases it itself
 //	shared       the method may run beside others that are shared

@@ -50,29 +50,32 @@ func TestMain(m *testing.M) {
 
 func TestDecoratorsAreAsExpectedCompileAndLock(t *testing.T) {
 	t.Parallel()
-	dir := module(t, map[string]string{"shop.go": read(t, "testdata/shop/shop.go")})
-	if code, said := haspgen(t, dir); code != exitOK || said != "" {
-		t.Fatalf("exit code %d: %s", code, said)
-	}
-	const golden = "testdata/shop/hasp_locked.go.golden"
-	got := read(t, filepath.Join(dir, output))
-	if os.Getenv("HASP_UPDATE_GOLDEN") == "1" {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got != read(t, golden) {
-		t.Errorf("%s is not what is generated; HASP_UPDATE_GOLDEN=1 go test writes it", golden)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "shop_test.go"), []byte(read(t, "testdata/shop/shop_test.go.txt")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"vet", "."}, {"test", "."}} {
-		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	for _, name := range []string{"shop", "ten"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := module(t, map[string]string{name + ".go": read(t, "testdata/"+name+"/"+name+".go")})
+			if code, said := haspgen(t, dir); code != exitOK || said != "" {
+				t.Fatalf("exit code %d: %s", code, said)
+			}
+			golden := "testdata/" + name + "/hasp_locked.go.golden"
+			got := read(t, filepath.Join(dir, output))
+			if os.Getenv("HASP_UPDATE_GOLDEN") == "1" {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != read(t, golden) {
+				t.Errorf("%s is not what is generated; HASP_UPDATE_GOLDEN=1 go test writes it", golden)
+			}
+			write(t, dir, map[string]string{name + "_test.go": read(t, "testdata/"+name+"/"+name+"_test.go.txt")})
+			for _, args := range [][]string{{"vet", "."}, {"test", "."}} {
+				cmd := exec.CommandContext(t.Context(), "go", args...)
+				cmd.Dir = dir
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+				}
+			}
+		})
 	}
 }
 
@@ -141,6 +144,10 @@ func TestMistakesAreSaidWithTheirPlace(t *testing.T) {
 		"8:21: unknown attribute \"wait\"":                                    "//hasp:lock key=\"o\" wait=5s\nPay(ctx context.Context) error",
 		"8:1: no key":                                                         "//hasp:lock timeout=5s\nPay(ctx context.Context) error",
 		"8:21: expiration=50: at least 100ms":                                 "//hasp:lock key=\"o\" expiration=50\nPay(ctx context.Context) error",
+		"8:21: expiration=${X:0}: at least 100ms":                             "//hasp:lock key=\"o\" expiration=${X:0}\nPay(ctx context.Context) error",
+		"8:21: expiration=0: at least 100ms":                                  "//hasp:lock key=\"o\" expiration=0\nPay(ctx context.Context) error",
+		"8:21: timeout=${X:soon}":                                             "//hasp:lock key=\"o\" timeout=${X:soon}\nPay(ctx context.Context) error",
+		"8:21: retry=0: at least 1ms":                                         "//hasp:lock key=\"o\" retry=0\nPay(ctx context.Context) error",
 		"8:21: timeout=soon":                                                  "//hasp:lock key=\"o\" timeout=soon\nPay(ctx context.Context) error",
 		"8:21: timeout=${X":                                                   "//hasp:lock key=\"o\" timeout=${X\nPay(ctx context.Context) error",
 		"8:21: client=a-b: it is no Go identifier":                            "//hasp:lock key=\"o\" client=a-b\nPay(ctx context.Context) error",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -114,5 +115,104 @@ func TestADirectiveInATestFileIsAMistake(t *testing.T) {
 	dir = module(t, map[string]string{"shop.go": "package shop\n", "shop_test.go": quoted})
 	if code, said := haspgen(t, dir); code != exitOK {
 		t.Errorf("%d %s", code, said)
+	}
+}
+
+// write writes files into a folder, making further folders for them.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheDirectiveOfAMethodOfAnotherPackageCounts(t *testing.T) {
+	t.Parallel()
+	const base = `package pay
+
+import "context"
+
+type Bill struct{ Nr int; secret int }
+
+type Payer[T any] interface {
+	//hasp:lock key="pay:{bill.Nr}" timeout=1s
+	Pay(ctx context.Context, bill *Bill, what T) error
+	Ping()
+}
+`
+	dir := module(t, map[string]string{"shop.go": `package shop
+
+import (
+	"context"
+	"io"
+
+	"example.com/shop/pay"
+)
+
+type Orders interface {
+	io.Closer
+	pay.Payer[int]
+	//hasp:lock key="ship:{id}"
+	Ship(ctx context.Context, id string) error
+}
+`})
+	write(t, dir, map[string]string{"pay/pay.go": base})
+	compiles(t, dir)
+	text := read(t, filepath.Join(dir, output))
+	for _, want := range []string{`keysOfPay(bill *pay.Bill, what int)`, `timeout: "1s"`, "Ping calls next, without a lock", "Close calls next, without a lock"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for says, source := range map[string]string{
+		"pay/pay.go:8:14: {bill.secret}: bill, a *example.com/shop/pay.Bill, has no field secret": strings.Replace(base, "{bill.Nr}", "{bill.secret}", 1),
+		"pay/pay.go:8:34: unknown attribute":                                                      strings.Replace(base, "timeout=1s", "wait=1s", 1),
+		"write //hasp:lock without a space":                                                       strings.Replace(base, "//hasp", "// hasp", 1),
+	} {
+		write(t, dir, map[string]string{"pay/pay.go": source})
+		if code, said := haspgen(t, dir); code != exitWrong || !strings.Contains(said, says) {
+			t.Errorf("%d %s\nwant %s", code, said, says)
+		}
+	}
+}
+
+// A key must not go on without a value, nor take another one, when its field has another
+// name: neither the old code compiles nor is there new code.
+func TestRenamingAFieldOfAKeyBreaksTheBuildAndTheGeneration(t *testing.T) {
+	t.Parallel()
+	const source = `package shop
+
+import "context"
+
+type Order struct{ ID, Number int }
+
+type Orders interface {
+	//hasp:lock key="order:{order.ID}"
+	Pay(ctx context.Context, order *Order) error
+}
+`
+	dir := module(t, map[string]string{"shop.go": source})
+	compiles(t, dir)
+	before := read(t, filepath.Join(dir, output))
+	write(t, dir, map[string]string{"shop.go": strings.Replace(source, "ID, Number", "OrderID, Number", 1)})
+	cmd := exec.CommandContext(t.Context(), "go", "build", ".")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "order.ID undefined") {
+		t.Errorf("the code that was generated before: %v\n%s", err, out)
+	}
+	for _, args := range [][]string{{}, {"-check"}} {
+		code, said := haspgen(t, dir, args...)
+		if code != exitWrong || !strings.Contains(said, "shop.go:8:14: {order.ID}: order, a *example.com/shop.Order, has no field ID") {
+			t.Errorf("%q: %d %s", args, code, said)
+		}
+	}
+	if read(t, filepath.Join(dir, output)) != before {
+		t.Error("the file was written all the same")
 	}
 }

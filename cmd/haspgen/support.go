@@ -16,11 +16,16 @@ func newHaspLock(client *hasp.Client, prefix string, times haspTimes, templates 
 	var l haspLock
 	expiration, err1 := keytmpl.Duration(times.expiration, nil)
 	timeout, err2 := keytmpl.Duration(times.timeout, nil)
-	_, err3 := keytmpl.Duration(times.retry, nil)
+	retry, err3 := keytmpl.Duration(times.retry, nil)
 	refresh, err4 := keytmpl.Duration(times.refresh, nil)
 	var err5, err6 error
-	if client == nil {
+	switch {
+	case client == nil:
 		err5 = fmt.Errorf("%w: the client is nil", hasp.ErrInvalid)
+	case err1 == nil && expiration == 0:
+		err5 = fmt.Errorf("%w: expiration %q is 0, no time to hold a lock in", hasp.ErrInvalid, times.expiration)
+	case err3 == nil && retry == 0:
+		err5 = fmt.Errorf("%w: retry %q is 0, which would ask without a pause", hasp.ErrInvalid, times.retry)
 	}
 	l.templates, err6 = keytmpl.ParseAll(templates...)
 	if l.err = errors.Join(err1, err2, err3, err4, err5, err6); l.err != nil {
@@ -32,6 +37,7 @@ func newHaspLock(client *hasp.Client, prefix string, times haspTimes, templates 
 	}
 	l.client = client.Sub(prefix).With(hasp.LockOptions{
 		TTL: expiration, Wait: timeout, NoRenew: refresh == 0,
+		Backoff: hasp.Backoff{Min: retry, Max: retry},
 	})
 	return l
 }

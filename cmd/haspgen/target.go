@@ -35,8 +35,9 @@ func targets(p *packages.Package) ([]*target, error) {
 		return nil, err
 	}
 	var all []*target
+	others := newForeign()
 	for _, spec := range interfaces(p) {
-		t, err := targetOf(p, spec, directives)
+		t, err := targetOf(p, spec, directives, others)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +102,7 @@ func directivesOf(p *packages.Package) (map[token.Pos]*directive, error) {
 }
 
 // targetOf reads an interface; nil: it has no directive.
-func targetOf(p *packages.Package, spec *ast.TypeSpec, directives map[token.Pos]*directive) (*target, error) {
+func targetOf(p *packages.Package, spec *ast.TypeSpec, directives map[token.Pos]*directive, others *foreign) (*target, error) {
 	var order []string
 	locked := false
 	for _, field := range fieldsOf(spec) {
@@ -126,12 +127,26 @@ func targetOf(p *packages.Package, spec *ast.TypeSpec, directives map[token.Pos]
 		if !m.Exported() && m.Pkg() != p.Types {
 			return nil, faultf(p.Fset.Position(spec.Pos()), "%s embeds the unexported method %s of %s, which only that package can have", t.name, m.Name(), m.Pkg().Path())
 		}
-		built, err := methodOf(p, m, directives[m.Origin().Pos()])
+		d := directives[m.Origin().Pos()]
+		var err error
+		if m.Pkg() != p.Types {
+			d, err = others.directive(p, m, p.Fset.Position(spec.Pos()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		built, err := methodOf(p, m, d)
 		if err != nil {
 			return nil, err
 		}
 		t.methods = append(t.methods, built)
 	}
+	t.sort(order)
+	return t, t.checkClients()
+}
+
+// sort puts the methods of a given order first.
+func (t *target) sort(order []string) {
 	place := func(m *method) int {
 		if i := slices.Index(order, m.name); i >= 0 {
 			return i
@@ -139,7 +154,6 @@ func targetOf(p *packages.Package, spec *ast.TypeSpec, directives map[token.Pos]
 		return len(order)
 	}
 	slices.SortStableFunc(t.methods, func(a, b *method) int { return place(a) - place(b) })
-	return t, t.checkClients()
 }
 
 // checkClients refuses names of clients that the constructor has already.
@@ -249,9 +263,10 @@ type keyCode struct {
 // valueCode is how a value is made.
 type valueCode struct {
 	name string   // of the placeholder
-	nils []string // expressions that must not be nil
+	lack []string // conditions under which there is no value
 	expr string   // a string; of several values, one of them in terms of "v"
 	list string   // the slice, where there are several
+	each []string // conditions under which one of them, "v", has no value
 }
 
 func keyCodeOf(p *packages.Package, m *method, k key) (keyCode, error) {

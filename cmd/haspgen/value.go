@@ -28,10 +28,7 @@ func valueOf(p *packages.Package, m *method, path string) (*valueCode, error) {
 		if inner.expr, err = inner.text("v", slice.Elem()); err != nil {
 			return nil, err
 		}
-		if len(inner.nils) > 0 {
-			return nil, fmt.Errorf("a list of %s, of which some may be nil", slice.Elem())
-		}
-		v.expr = inner.expr
+		v.expr, v.each = inner.expr, inner.lack
 		return v, nil
 	}
 	v.expr, err = v.text(v.expr, t)
@@ -69,7 +66,7 @@ func (v *valueCode) field(p *packages.Package, t types.Type, name string) (types
 	}
 	for _, i := range index {
 		if pointer, ok := t.Underlying().(*types.Pointer); ok {
-			v.nils = append(v.nils, v.expr)
+			v.lack = append(v.lack, v.expr+" == nil")
 			t = pointer.Elem()
 		}
 		shape, ok := t.Underlying().(*types.Struct)
@@ -90,7 +87,7 @@ func (v *valueCode) field(p *packages.Package, t types.Type, name string) (types
 func (v *valueCode) text(expr string, t types.Type) (string, error) {
 	if pointer, ok := t.Underlying().(*types.Pointer); ok {
 		if _, basic := pointer.Elem().Underlying().(*types.Basic); basic {
-			v.nils = append(v.nils, expr)
+			v.lack = append(v.lack, expr+" == nil")
 			return v.text("(*"+expr+")", pointer.Elem())
 		}
 	}
@@ -114,11 +111,14 @@ func (v *valueCode) text(expr string, t types.Type) (string, error) {
 	if !hasString(t) {
 		return "", fmt.Errorf("a %s cannot stand in a key; strings, integers, booleans, lists of them and types with a String method can", t)
 	}
-	if _, ok := t.Underlying().(*types.Pointer); ok {
-		v.nils = append(v.nils, expr)
+	switch t.Underlying().(type) {
+	case *types.Pointer, *types.Interface, *types.Signature, *types.Chan:
+		v.lack = append(v.lack, expr+" == nil")
+	case *types.Slice, *types.Map: // a net.IP without bytes prints as "<nil>"
+		v.lack = append(v.lack, "len("+expr+") == 0")
 	}
-	if _, ok := t.Underlying().(*types.Interface); ok {
-		v.nils = append(v.nils, expr)
+	if saysNothing(t) {
+		v.lack = append(v.lack, "!"+expr+".IsValid()")
 	}
 	return expr + ".String()", nil
 }
@@ -140,6 +140,15 @@ func isTime(t types.Type) bool {
 	text, _, _ := types.LookupFieldOrMethod(t, true, nil, "String") // of one that is embedded, too
 	f, ok := text.(*types.Func)
 	return ok && f.FullName() == "(time.Time).String"
+}
+
+// saysNothing says whether a type has a method that tells values from the lack of one, as
+// those of net/netip have, whose zero values all print alike.
+func saysNothing(t types.Type) bool {
+	found, _, _ := types.LookupFieldOrMethod(t, true, nil, "IsValid")
+	f, ok := found.(*types.Func)
+	return ok && f.Signature().Params().Len() == 0 && f.Signature().Results().Len() == 1 &&
+		types.Identical(f.Signature().Results().At(0).Type(), types.Typ[types.Bool])
 }
 
 // hasString says whether a value has a method String() string.
