@@ -105,9 +105,9 @@ func Example_sagaWithATicket() {
 	fmt.Println("used twice:", servers[2].release(ctx, first))
 	fmt.Println("booked:", servers[2].release(ctx, second))
 
-	short, err := servers[0].acquire(ctx, "seat:12A", 50*time.Millisecond)
+	short, err := servers[0].acquire(ctx, "seat:12A", 500*time.Millisecond)
 	fmt.Println("reserved:", err)
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(700 * time.Millisecond)
 	fmt.Println("too late:", servers[0].release(ctx, short))
 	// Output:
 	// reserved: <nil>

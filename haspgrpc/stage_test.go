@@ -152,7 +152,7 @@ func (s *stage) release(l *hasp.Lease) {
 // line waits until the line of a key is as wanted.
 func (s *stage) line(key string, holders, waiting int) {
 	s.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		l, err := s.client.Inspect(s.Context(), key)
 		if err != nil {
 			s.Fatal(err)

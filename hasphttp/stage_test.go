@@ -91,7 +91,7 @@ func (s *stage) get(path string) reply {
 // line waits until the line of a key is as wanted.
 func (s *stage) line(key string, holders, waiting int) {
 	s.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		l, err := s.client.Inspect(s.Context(), key)
 		if err != nil {
 			s.Fatal(err)
@@ -127,7 +127,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing came")
 	}
 	panic("unreachable")

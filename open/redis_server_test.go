@@ -59,7 +59,7 @@ func answers(t *testing.T, o *redis.Options, pid int) bool {
 	t.Helper()
 	rdb := redis.NewClient(o)
 	defer rdb.Close()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if info, err := rdb.Info(t.Context(), "server").Result(); err == nil {
 			return strings.Contains(info, fmt.Sprintf("process_id:%d\r", pid))
 		}
@@ -88,7 +88,7 @@ func admin(t *testing.T, o *redis.Options) *redis.Client {
 // that says why and does not repeat the password.
 func refused(t *testing.T, class error, why map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for url, why := range why {

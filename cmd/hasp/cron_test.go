@@ -106,10 +106,10 @@ func TestATickOfAKilledCronRunsInAnother(t *testing.T) {
 func TestSR1_CronDrainsBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	drain := `trap 'sleep 4; echo stop >> ticks; exit 0' TERM; echo "$NAME $HASP_TICK" >> ticks; while :; do sleep 0.02; done`
-	a := p.named("a", "cron", "k", "@every 1s", "--ttl", "2s", "--", "sh", "-c", drain)
+	drain := `trap 'sleep 9; echo stop >> ticks; exit 0' TERM; echo "$NAME $HASP_TICK" >> ticks; while :; do sleep 0.02; done`
+	a := p.named("a", "cron", "k", "@every 1s", "--ttl", "4s", "--", "sh", "-c", drain)
 	p.lines("ticks", 1)
-	b := p.named("b", "cron", "k", "@every 1s", "--ttl", "2s", "--", "sh", "-c", `echo "$NAME $HASP_TICK" >> ticks`)
+	b := p.named("b", "cron", "k", "@every 1s", "--ttl", "4s", "--", "sh", "-c", `echo "$NAME $HASP_TICK" >> ticks`)
 	p.signal(a, syscall.SIGTERM, 143)
 	lines := p.lines("ticks", 4)
 	if lines[1][0] != "stop" || lines[2][0] != "b" {

@@ -103,10 +103,10 @@ func TestElectEndsAsItsCommandDid(t *testing.T) {
 func TestSR1_ElectKeepsLeadershipWhileTheCommandDrains(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	drain := `trap 'sleep 6; echo stop >> terms; exit 0' TERM; echo "start $HASP_KEY $HASP_TOKEN" >> terms; while :; do sleep 0.02; done`
-	a := p.start("elect", "k", "--ttl", "2s", "--", "sh", "-c", drain)
+	drain := `trap 'sleep 9; echo stop >> terms; exit 0' TERM; echo "start $HASP_KEY $HASP_TOKEN" >> terms; while :; do sleep 0.02; done`
+	a := p.start("elect", "k", "--ttl", "4s", "--", "sh", "-c", drain)
 	p.terms(1)
-	b := p.start("elect", "k", "--ttl", "2s", "--", "sh", "-c", leads)
+	b := p.start("elect", "k", "--ttl", "4s", "--", "sh", "-c", leads)
 	p.waiting(1)
 	p.kill(a.Process.Pid, syscall.SIGTERM)
 	p.want(0, p.end(a))

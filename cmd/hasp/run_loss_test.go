@@ -223,7 +223,7 @@ func TestMaxHoldEndsTheCommandInTime(t *testing.T) {
 func TestALongCommandKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	holder := p.start("run", "k", "--ttl", "1s", "--", "sh", "-c", ": > held; sleep 3; exit 6")
+	holder := p.start("run", "k", "--ttl", "4s", "--", "sh", "-c", ": > held; sleep 9; exit 6")
 	p.file("held")
 	token := p.show("k").Holders[0].Token
 	for {

@@ -195,13 +195,13 @@ func TestFromTheBackgroundTheCommandGetsTheTerminalByFg(t *testing.T) {
 func TestWithoutATerminalStoppingTheCommandStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	h := p.start("run", "k", "--ttl", "1s", "--", "sh", "-c", "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3")
+	h := p.start("run", "k", "--ttl", "4s", "--", "sh", "-c", "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3")
 	pid := p.pid("pid")
 	p.kill(pid, syscall.SIGSTOP)
 	select {
 	case <-h.ended:
 		t.Error("ended while the command was stopped")
-	case <-time.After(2 * time.Second):
+	case <-time.After(6 * time.Second):
 	}
 	p.proceed()
 	p.kill(h.Process.Pid, syscall.SIGCONT)
