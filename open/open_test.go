@@ -33,8 +33,18 @@ func migrated(t *testing.T, name string) string {
 	return path
 }
 
-// lock takes a lock by a URL.
-func lock(ctx context.Context, url string) error {
+// lock takes a lock by a URL. It tries again where the store had no time to answer, which
+// says nothing about the URL.
+func lock(ctx context.Context, url string) (err error) {
+	for range 5 {
+		if err = lockOnce(ctx, url); !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+	}
+	return err
+}
+
+func lockOnce(ctx context.Context, url string) error {
 	store, err := open.URL(url, nil)
 	if err != nil {
 		return err
