@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +22,9 @@ const (
 	// return within 50 ms of its context's end. After so many looks at none they end.
 	lookEvery = 20 * time.Millisecond
 	lastLook  = 50
+	// few flights are enough where many calls are under way: those that wait gather for the
+	// next one, and bigger flights cost less for each call.
+	few, many = 2, 16
 )
 
 // call is one script to be run.
@@ -29,19 +34,28 @@ type call struct {
 	keys   int
 	args   []any // keys, then arguments
 	counts bool  // it moves a trust window, so replicas must have it
+	many   bool  // the script's many may do it with others
 
 	reply any
 	err   error
-	slow  bool          // the client library may have sent it more than once
-	done  chan struct{} // closed when reply and err are set; nil: its caller flies itself
-	then  func(*call)   // or called then, on the flight's goroutine
+	slow  bool        // the client library may have sent it more than once
+	then  func(*call) // called when reply and err are set, on the flight's goroutine
+	heard chan bool   // or says so (true), or that its caller shall not wait on; has room for one
+	told  atomic.Bool // heard was spoken to
+}
+
+// tell lets the caller go on, once.
+func (c *call) tell(landed bool) {
+	if c.told.CompareAndSwap(false, true) {
+		c.heard <- landed
+	}
 }
 
 // flight is one pipeline under way.
 type flight struct {
 	lane  *lane // what it goes by; nil: the user's client
 	began time.Time
-	calls []*call
+	calls []*call // none once it has landed
 }
 
 // batcher lets calls that coincide share round trips. As long as few are under way a
@@ -51,6 +65,7 @@ type batcher struct {
 	over  <-chan struct{}              // closed with the driver
 	start func(func()) bool            // begins a goroutine that ends with the driver
 	lanes func() *lane                 // makes one; nil: flights have none
+	laned bool                         // they have
 	limit int                          // flights at a time
 
 	mu       sync.Mutex
@@ -58,6 +73,7 @@ type batcher struct {
 	queue    []*call
 	idle     []*flight // with their lanes; the last was used last
 	made     []*lane   // all lanes
+	under    int       // calls of the flights
 	begun    int       // flights so far
 	watching bool
 }
@@ -74,18 +90,31 @@ func (b *batcher) do(ctx context.Context, c *call) error {
 		b.land(f)
 		return b.told(ctx, c.err)
 	case lead:
-		c.done = make(chan struct{})
+		c.heard = make(chan bool, 1)
 		go b.serve(f)
+	case b.laned: // the flights are watched, and so are those who wait for them
+		if <-c.heard {
+			return b.told(ctx, c.err)
+		}
+		return b.why(ctx)
 	}
 	select {
-	case <-c.done:
+	case <-c.heard:
 		return c.err
 	case <-ctx.Done():
-		b.drop(c)
-		return ended(ctx)
 	case <-b.over:
-		b.drop(c)
+	}
+	b.drop(c)
+	return b.why(ctx)
+}
+
+// why is the error of a call whose caller does not wait on.
+func (b *batcher) why(ctx context.Context) error {
+	select {
+	case <-b.over:
 		return unavailable(errClosed)
+	default:
+		return ended(ctx)
 	}
 }
 
@@ -117,9 +146,9 @@ func (b *batcher) submit(ctx context.Context, c *call) {
 func (b *batcher) enter(c *call) (f *flight, lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.flights) >= b.limit && !b.roomForOne() {
+	if len(b.flights) >= b.limit && !b.roomForOne() || b.enough(len(b.flights)) {
 		if c.then == nil {
-			c.done = make(chan struct{})
+			c.heard = make(chan bool, 1)
 		}
 		b.queue = append(b.queue, c)
 		return nil, false
@@ -134,13 +163,14 @@ func (b *batcher) enter(c *call) (f *flight, lead bool) {
 		}
 	}
 	b.flights = append(b.flights, f)
-	b.begin(f, append(f.calls[:0], c))
+	b.begin(f, append(f.calls, c))
 	return f, true
 }
 
 // begin has a flight take calls; b.mu is held.
 func (b *batcher) begin(f *flight, calls []*call) {
 	f.began, f.calls = time.Now(), calls
+	b.under += len(calls)
 	b.begun++
 	if f.lane == nil {
 		return
@@ -151,10 +181,15 @@ func (b *batcher) begin(f *flight, calls []*call) {
 	}
 }
 
+// enough reports whether so many flights can do what there is to do; b.mu is held.
+func (b *batcher) enough(flights int) bool {
+	return b.laned && flights >= few && b.under+len(b.queue) >= many
+}
+
 // roomForOne reports whether so many flights are stuck that one more may begin; b.mu is
 // held.
 func (b *batcher) roomForOne() bool {
-	if b.lanes != nil {
+	if b.laned {
 		return false
 	}
 	moving := 0
@@ -196,24 +231,31 @@ func (b *batcher) land(f *flight) {
 func (b *batcher) run(f *flight) {
 	calls := f.calls // only this goroutine changes them
 	b.fly(calls, f.lane)
+	b.mu.Lock()
+	f.calls = calls[:0]
+	b.under -= len(calls)
+	b.mu.Unlock()
 	for _, c := range calls {
 		switch {
 		case c.then != nil:
 			c.then(c)
-		case c.done != nil:
-			close(c.done)
+		case c.heard != nil:
+			c.tell(true)
 		}
 	}
+	if len(calls) > 1 { // they may well come back at once, and can then share the next flight
+		runtime.Gosched()
+	}
+	clear(calls)
 }
 
 // next takes what has queued, or ends the flight.
 func (b *batcher) next(f *flight) (more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	clear(f.calls)
 	n := min(len(b.queue), maxBatch)
-	if n > 0 {
-		b.begin(f, append(f.calls[:0], b.queue[:n]...))
+	if n > 0 && !b.enough(len(b.flights)-1) {
+		b.begin(f, append(f.calls, b.queue[:n]...))
 		b.queue = append(b.queue[:0], b.queue[n:]...)
 		clear(b.queue[len(b.queue):cap(b.queue)])
 		return true
@@ -222,7 +264,6 @@ func (b *batcher) next(f *flight) (more bool) {
 		b.flights = slices.Delete(b.flights, i, i+1)
 	}
 	if f.lane != nil {
-		f.calls = f.calls[:0]
 		b.idle = append(b.idle, f)
 	}
 	return false
@@ -241,11 +282,7 @@ func (b *batcher) watch() {
 			closed, over = true, nil
 		}
 		b.mu.Lock()
-		for _, f := range b.flights {
-			if closed || f.abandoned() {
-				f.lane.end()
-			}
-		}
+		b.look(closed)
 		quiet++
 		if begun := b.begun; begun != before {
 			before, quiet = begun, 0
@@ -259,9 +296,26 @@ func (b *batcher) watch() {
 	}
 }
 
-// abandoned reports whether the contexts of all its calls have ended.
-func (f *flight) abandoned() bool {
-	return !slices.ContainsFunc(f.calls, func(c *call) bool { return c.ctx.Err() == nil })
+// look cuts the flights nobody waits for, and lets those go on who do not wait any more;
+// b.mu is held.
+func (b *batcher) look(closed bool) {
+	over := func(c *call) bool {
+		gone := closed || c.ctx.Err() != nil
+		if gone && c.heard != nil {
+			c.tell(false)
+		}
+		return gone
+	}
+	b.queue = slices.DeleteFunc(b.queue, func(c *call) bool { return over(c) && c.heard != nil })
+	for _, f := range b.flights {
+		waiting := false
+		for _, c := range f.calls {
+			waiting = !over(c) || waiting
+		}
+		if !waiting && (closed || len(f.calls) > 0) {
+			f.lane.end()
+		}
+	}
 }
 
 // close gives the lanes up.

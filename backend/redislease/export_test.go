@@ -1,6 +1,10 @@
 package redislease
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hasp-dev/hasp/driver"
+)
 
 // SpeakOld makes the driver send the scripts for Redis 6.2.
 func (d *Driver) SpeakOld() *Driver {
@@ -30,7 +34,7 @@ func Classify(err error) error { return classify(err) }
 func Scripts() map[string][2]string {
 	all := make(map[string][2]string)
 	s := newScripts()
-	for _, x := range []script{s.take, s.join, s.give, s.hold, s.renew, s.leave, s.end, s.lines, s.watch} {
+	for _, x := range []script{s.take, s.takes, s.join, s.give, s.gives, s.hold, s.renew, s.leave, s.end, s.lines, s.watch} {
 		all[x.name] = x.source
 	}
 	return all
@@ -38,3 +42,29 @@ func Scripts() map[string][2]string {
 
 // Retries is how often the driver's own client sends again by itself.
 func (d *Driver) Retries() int { return d.nodes.single.rdb.(*redis.Client).Options().MaxRetries }
+
+// Takes are Joins that hope for empty lines and coincide; their answers, and errors.
+func (d *Driver) Takes(joins ...driver.Join) ([]any, []error) {
+	calls := make([]*call, len(joins))
+	for i := range joins {
+		calls[i] = d.taking(&joins[i])
+	}
+	return d.atOnce(calls)
+}
+
+// Gives are Leaves of claims that stand alone, as they hope, and coincide.
+func (d *Driver) Gives(refs ...driver.Ref) ([]any, []error) {
+	calls := make([]*call, len(refs))
+	for i, ref := range refs {
+		calls[i] = d.giving(&driver.Leaving{Ref: ref})
+	}
+	return d.atOnce(calls)
+}
+
+func (d *Driver) atOnce(calls []*call) (replies []any, errs []error) {
+	d.nodes.single.run(calls, nil)
+	for _, c := range calls {
+		replies, errs = append(replies, c.reply), append(errs, c.err)
+	}
+	return replies, errs
+}

@@ -59,15 +59,20 @@ func (d *Driver) enter(ctx context.Context, c *call, j *driver.Join) error {
 	return err
 }
 
+// leastUsual is the shortest life, in ms, of a claim whose record begins with "1a".
+const leastUsual = 100
+
 // taking makes the call of a Join that hopes for an empty line.
 func (d *Driver) taking(j *driver.Join) *call {
 	hold, grace := millis(j.Life.Hold), millis(j.Life.Grace)
 	keep := keepSeconds(hold)
 	c := &call{script: &d.scripts.take, keys: 1, counts: true}
 	c.args = append(make([]any, 0, 4), d.naming.line(j.Keys[0]), hold+grace+keep*1000, recordOf(j, keep))
-	if j.Life.Grace != 0 || j.Index != 0 {
+	if j.Life.Grace != 0 || j.Index != 0 || hold < leastUsual {
 		c.args = append(c.args, "1A")
+		return c
 	}
+	c.many = true
 	return c
 }
 
@@ -175,8 +180,7 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 		return driver.Standing{}, err
 	}
 	if len(l.Keys) == 1 && d.remember(&l) == 0 && !d.crowds.has(l.Keys[0]) {
-		c := &call{script: &d.scripts.give, keys: 1}
-		c.args = append(make([]any, 0, 2), d.naming.line(l.Keys[0]), string(l.ID[:]))
+		c := d.giving(&l)
 		if err := d.call(ctx, c); err != nil {
 			return driver.Standing{}, err
 		}
@@ -191,6 +195,13 @@ func (d *Driver) Leave(ctx context.Context, l driver.Leaving) (driver.Standing, 
 	}
 	d.suspects.drop(l.ID)
 	return d.standing(c.reply)
+}
+
+// giving makes the call of a Leave that hopes that the claim stands alone.
+func (d *Driver) giving(l *driver.Leaving) *call {
+	c := &call{script: &d.scripts.give, keys: 1, many: true}
+	c.args = append(make([]any, 0, 2), d.naming.line(l.Keys[0]), string(l.ID[:]))
+	return c
 }
 
 func (d *Driver) departing(l *driver.Leaving) *call {

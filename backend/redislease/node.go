@@ -2,7 +2,6 @@ package redislease
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +48,7 @@ func (n *node) byLanes(c *redis.Client) *node {
 		return n
 	}
 	n.retry = 0 // a lane sends once
+	n.laned = true
 	n.lanes = func() *lane { return newLane(c, n.d.longestRead(c)) }
 	n.limit = min(maxFlights, c.Options().PoolSize)
 	if active := c.Options().MaxActiveConns; active > 0 {
@@ -121,16 +121,7 @@ func retryFloor(o *redis.Options) time.Duration {
 	return max(o.MinRetryBackoff, time.Millisecond)
 }
 
-// How a pipeline carries scripts.
-const (
-	byName    = iota // by name: the server knows them
-	onceWhole        // the first call of each script with its source
-	allWhole         // every call with its source
-)
-
-// run sends calls in one pipeline and sets their results. Scripts the server does not
-// know are sent once more, each once whole; where it has forgotten them again by then,
-// each call whole.
+// run sends calls and sets their results.
 func (n *node) run(calls []*call, l *lane) {
 	ctx, rdb := n.d.life, n.rdb
 	if l != nil {
@@ -144,16 +135,7 @@ func (n *node) run(calls []*call, l *lane) {
 		}
 		return
 	}
-	for left, how := calls, byName; len(left) > 0 && how <= allWhole; how++ {
-		cmds := n.send(ctx, rdb, f, left, how)
-		var again []*call
-		for i, c := range left {
-			if c.reply, c.err = cmds[i].Val(), cmds[i].Err(); code(c.err) == "NOSCRIPT" {
-				again = append(again, c)
-			}
-		}
-		left = again
-	}
+	n.exchange(ctx, rdb, f, calls)
 	slow := n.retry > 0 && time.Since(began) >= n.retry
 	for _, c := range calls {
 		if n.finder == nil {
@@ -169,56 +151,6 @@ func (n *node) run(calls []*call, l *lane) {
 	}
 }
 
-// send is one pipeline.
-func (n *node) send(ctx context.Context, rdb runner, f flavour, calls []*call, how int) []*redis.Cmd {
-	cmds := make([]*redis.Cmd, len(calls))
-	counts := false
-	for i, c := range calls {
-		whole := how == allWhole || how == onceWhole && !slices.ContainsFunc(calls[:i], func(before *call) bool {
-			return before.script == c.script
-		})
-		cmds[i] = c.command(ctx, f, whole)
-		counts = counts || c.counts
-	}
-	if counts && n.d.opts.Replicas > 0 {
-		n.confirmed(ctx, rdb, calls, cmds)
-		return cmds
-	}
-	if len(cmds) == 1 {
-		_ = rdb.Process(ctx, cmds[0]) // the command has the error
-		return cmds
-	}
-	pipe := rdb.Pipeline()
-	for _, cmd := range cmds {
-		_ = pipe.Process(ctx, cmd)
-	}
-	_, _ = pipe.Exec(ctx) // each command has its error
-	return cmds
-}
-
-// confirmed sends the pipeline and has the same connection wait for the replicas.
-func (n *node) confirmed(ctx context.Context, rdb runner, calls []*call, cmds []*redis.Cmd) {
-	pipe := rdb.Pipeline()
-	for _, cmd := range cmds {
-		_ = pipe.Process(ctx, cmd)
-	}
-	wait := redis.NewIntCmd(ctx, "wait", n.d.opts.Replicas, n.d.opts.ReplicaTimeout.Milliseconds())
-	_ = pipe.Process(ctx, wait)
-	_, _ = pipe.Exec(ctx)
-	if wait.Err() == nil && wait.Val() >= int64(n.d.opts.Replicas) {
-		return
-	}
-	err := wait.Err()
-	if err == nil {
-		err = tooFewError{got: wait.Val(), want: n.d.opts.Replicas}
-	}
-	for i, c := range calls {
-		if c.counts && cmds[i].Err() == nil {
-			cmds[i].SetErr(unavailable(err))
-		}
-	}
-}
-
 // follow sends one call again through the cluster's client, which finds its master.
 // That client cannot be cut; the flight can.
 func (n *node) follow(ctx context.Context, f flavour, c *call, l *lane) {
@@ -227,34 +159,23 @@ func (n *node) follow(ctx context.Context, f flavour, c *call, l *lane) {
 	if l != nil {
 		cut = l.ended()
 	}
-	got := make(chan *redis.Cmd, 1)
+	got := make(chan *post, 1)
 	go func() {
-		for _, load := range []bool{false, true} {
-			cmd := c.command(ctx, f, load)
-			if _ = n.finder.Process(ctx, cmd); load || code(cmd.Err()) != "NOSCRIPT" {
-				got <- cmd
+		for _, whole := range []bool{false, true} {
+			p := &post{script: c.script, calls: []*call{c}}
+			p.make(ctx, f, whole)
+			if _ = n.finder.Process(ctx, p.cmd); whole || code(p.cmd.Err()) != "NOSCRIPT" {
+				got <- p
 				return
 			}
 		}
 	}()
 	select {
-	case cmd := <-got:
-		c.reply, c.err = cmd.Val(), cmd.Err()
+	case p := <-got:
+		p.deliver()
 	case <-cut:
 		c.reply, c.err = nil, errCut
 	}
-}
-
-// command makes the call's command, with the source or by name.
-func (c *call) command(ctx context.Context, f flavour, load bool) *redis.Cmd {
-	args := make([]any, 3, 3+len(c.args))
-	args[0], args[1], args[2] = "evalsha", c.script.sha[f], c.keys
-	if load {
-		args[0], args[1] = "eval", c.script.source[f]
-	}
-	cmd := redis.NewCmd(ctx, append(args, c.args...)...)
-	cmd.SetFirstKeyPos(3)
-	return cmd
 }
 
 // call runs one script on the server of its first key.

@@ -24,27 +24,33 @@ type script struct {
 	name   string
 	source [flavours]string
 	sha    [flavours]string
+
+	many *script // the one that does this verb for several calls at once; nil: none does
 }
 
 // scripts are all verbs.
 type scripts struct {
-	take, join, hold, renew, give, leave, end, lines, watch script
+	take, takes, join, hold, renew, give, gives, leave, end, lines, watch script
 }
 
 // newScripts reads the sources. Renewing and leaving pass a full server.
 func newScripts() *scripts {
 	const pass = "flags=allow-oom"
-	return &scripts{
+	s := &scripts{
 		take:  newScript("take", ""),
+		takes: newScript("takes", ""),
 		join:  newScript("join", ""),
 		hold:  newScript("hold", pass),
 		renew: newScript("renew", pass),
 		give:  newScript("give", pass),
+		gives: newScript("gives", pass),
 		leave: newScript("leave", pass),
 		end:   newScript("end", pass),
 		lines: newScript("lines", "flags=no-writes"),
 		watch: newScript("watch", ""),
 	}
+	s.take.many, s.give.many = &s.takes, &s.gives
+	return s
 }
 
 func newScript(name, flags string) script {

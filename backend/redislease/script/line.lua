@@ -574,7 +574,7 @@ local function write(l)
     return
   end
   local c = l.c
-  local plain = extra == '' and c.g == 0 and c.i == 0 and not (c.F or c.R or c.several)
+  local plain = extra == '' and c.g == 0 and c.i == 0 and not (c.F or c.R or c.several) and c.exp - c.n / 1000 >= 100
   call('SET', KEYS[k], fmt(plain and '1a%013x%06x' or '1A%013x%06x', l.last, l.keep) .. c.id .. text(c, extra) .. l.tail,
     'PX', fmt('%.0f', c.exp - now + l.keep * 1000))
 end
