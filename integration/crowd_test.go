@@ -118,7 +118,7 @@ func TestCP2_CP4_AThousandWaitersNeedFewConnections(t *testing.T) {
 		holder, c := s.client(t), far.client(t)
 		viewer := s.client(t)
 		n := slower(500, 50)
-		if s.name == "mysql" { // where a place in line is renewed by many statements
+		if s.name == "mysql" { // whose hand-overs are many statements
 			n /= 10
 		}
 		for round := range 2 {

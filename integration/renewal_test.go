@@ -107,11 +107,7 @@ func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
 		ttl, n := s.unhurried(3*time.Second), 1000
 		if s.sql != nil {
-			n = 200 // a database takes the first step of each for itself
-		}
-		slow := 100 * time.Millisecond // each way
-		if s.name == "mysql" {         // by many statements, of which each goes through the network
-			n, slow = 50, 5*time.Millisecond
+			n = rounds(200, 1000) // a database takes the first step of each for itself
 		}
 		far, way := s.behind(t)
 		c := far.client(t).With(hasp.LockOptions{TTL: ttl})
@@ -129,7 +125,7 @@ func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 		if all.Wait(); t.Failed() {
 			return
 		}
-		way.Slow(slow)
+		way.Slow(100 * time.Millisecond) // each way
 		before := way.Made()
 		time.Sleep(max(time.Duration(rounds(8, 60))*time.Second, 3*ttl/2))
 		for _, lease := range leases {

@@ -48,6 +48,19 @@ SELECT {now},
   EXISTS (SELECT 1 FROM {claims} WHERE id = $3),
   (SELECT expires_at FROM {sessions} WHERE session > 0 ORDER BY expires_at LIMIT 1);
 
+-- Lines $1, a list: the clock; the oldest client; the earliest expiry of a life; key; last;
+-- sweep_at.
+-- name: survey_lines
+SELECT {now}, (SELECT value FROM {meta} WHERE name = 'oldest_client'),
+  (SELECT expires_at FROM {sessions} WHERE session > 0 ORDER BY expires_at LIMIT 1),
+  l.`key`, NULLIF(l.last, 0), l.sweep_at
+FROM {lines} AS l FORCE INDEX (PRIMARY) WHERE l.`key` IN ($1);
+
+-- The first $2 claims of lines $1, a list, one line after the other.
+-- name: survey
+SELECT {claim}
+FROM {claims} AS c FORCE INDEX (PRIMARY) WHERE c.`key` IN ($1) ORDER BY c.`key`, c.waiting, c.number LIMIT $2;
+
 -- The clock.
 -- name: clock
 SELECT {now};
@@ -86,15 +99,15 @@ SELECT COUNT(*) FROM (SELECT 1 FROM {claims} WHERE `key` = $1 AND waiting = 1 LI
 -- name: waiting
 SELECT COUNT(*) FROM {claims} WHERE `key` = $1 AND waiting = 1 AND expires_at > $2;
 
--- The claim with ID $1, in all its lines.
+-- The claim with ID $1, or those with one of the IDs $1, in all their lines.
 -- name: find
 SELECT {claim}
-FROM {claims} AS c WHERE id = $1 ORDER BY `key`;
+FROM {claims} AS c WHERE id IN ($1) ORDER BY `key`;
 
 -- The same, locked: leaves out the rows that another has locked.
 -- name: find_free
 SELECT {claim}
-FROM {claims} AS c FORCE INDEX (by_id) WHERE id = $1 ORDER BY `key` FOR UPDATE SKIP LOCKED;
+FROM {claims} AS c FORCE INDEX (by_id) WHERE id IN ($1) FOR UPDATE SKIP LOCKED;
 
 -- The claim in $1 with number $2.
 -- name: number
@@ -143,9 +156,9 @@ WHERE c.expires_at <= $2 LIMIT $3 FOR UPDATE SKIP LOCKED;
 INSERT INTO {claims} (`key`, waiting, number, id, `keys`, weight, capacity, expires_at, joined_at, hold, grace, local_index, fixed, own, revoked, name)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
 
--- Gives claim $1 the expiry $2 with grace $3, hold $4, own $5, fixed $6, and life $7.
+-- Gives claim $1, or several, the expiry $2 with grace $3, hold $4, own $5, fixed $6, and life $7.
 -- name: extend
-UPDATE {claims} FORCE INDEX (by_id) SET expires_at = $2, grace = $3, hold = $4, own = $5, fixed = $6, session = $7 WHERE id = $1;
+UPDATE {claims} FORCE INDEX (by_id) SET expires_at = $2, grace = $3, hold = $4, own = $5, fixed = $6, session = $7 WHERE id IN ($1);
 
 -- Makes claim $1 hold.
 -- name: stand
@@ -160,9 +173,9 @@ UPDATE {claims} FORCE INDEX (by_id) SET revoked = 1, expires_at = $2, session = 
 UPDATE {claims} FORCE INDEX (by_id) SET id = $2, name = $3, local_index = $4, own = $5, expires_at = $6, grace = $7, hold = $8, fixed = 0, session = 0
 WHERE id = $1;
 
--- Takes claim $1 out of all its lines, or forgets a remembered ID.
+-- Takes claim $1, or several, out of all their lines, or forgets a remembered ID.
 -- name: delete
-DELETE c FROM {claims} AS c FORCE INDEX (by_id) WHERE c.id = $1;
+DELETE c FROM {claims} AS c FORCE INDEX (by_id) WHERE c.id IN ($1);
 
 -- Writes line $1: last $2, waited $3 (0: as it was).
 -- name: numbered
@@ -172,26 +185,30 @@ UPDATE {lines} SET last = $2, waited = GREATEST(waited, $3) WHERE `key` = $1;
 -- name: save_line
 UPDATE {lines} SET last = $2, sweep_at = $3, waited = GREATEST(waited, $4) WHERE `key` = $1;
 
+-- Writes line $1, or several: sweep_at $2.
+-- name: keep_line
+UPDATE {lines} FORCE INDEX (PRIMARY) SET sweep_at = $2 WHERE `key` IN ($1);
+
 -- The keys of at most $2 lines that are due at $1.
 -- name: due
 SELECT `key` FROM {lines} WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2;
 
--- Forgets line $1.
+-- Forgets line $1, or several.
 -- name: drop_line
-DELETE FROM {lines} WHERE `key` = $1;
+DELETE FROM {lines} WHERE `key` IN ($1) ORDER BY `key`;
 
 -- Keys from $1 on, above $2 and below $3, at most $4.
 -- name: page
 SELECT `key` FROM {lines} WHERE `key` >= $1 AND `key` > $2 AND `key` < $3 ORDER BY `key` LIMIT $4;
 
--- What a watcher of $1 compares: ID of the first holder; greatest number that holds;
--- holders, counted to a hundred; last; waited.
--- name: mark
-SELECT (SELECT id FROM {claims} WHERE `key` = $1 AND waiting = 0 ORDER BY number LIMIT 1),
-  COALESCE((SELECT number FROM {claims} WHERE `key` = $1 AND waiting = 0 ORDER BY number DESC LIMIT 1), 0),
-  (SELECT COUNT(*) FROM (SELECT 1 FROM {claims} WHERE `key` = $1 AND waiting = 0 LIMIT 100) AS few),
-  COALESCE((SELECT last FROM {lines} WHERE `key` = $1), 0),
-  COALESCE((SELECT waited FROM {lines} WHERE `key` = $1), 0);
+-- What a watcher of lines $1, a list, compares: key; ID of the first holder; greatest number
+-- that holds; holders, counted to a hundred; last; waited.
+-- name: marks
+SELECT l.`key`, (SELECT c.id FROM {claims} AS c WHERE c.`key` = l.`key` AND c.waiting = 0 ORDER BY c.number LIMIT 1),
+  COALESCE((SELECT c.number FROM {claims} AS c WHERE c.`key` = l.`key` AND c.waiting = 0 ORDER BY c.number DESC LIMIT 1), 0),
+  (SELECT LEAST(COUNT(*), 100) FROM {claims} AS c WHERE c.`key` = l.`key` AND c.waiting = 0),
+  l.last, l.waited
+FROM {lines} AS l FORCE INDEX (PRIMARY) WHERE l.`key` IN ($1);
 
 -- Writes the client with inbox $1: boot $2, file $3, safe until $4.
 -- name: open_session
@@ -262,9 +279,9 @@ FROM {claims} AS c FORCE INDEX (by_session)
 WHERE c.session = $1 AND c.`key` >= $2 AND (c.`key` > $2 OR c.number > $3)
 ORDER BY c.`key`, c.number LIMIT $4;
 
--- Takes claim $1 out of life $2; it lives until $3 at least.
+-- Takes claims $1 out of life $2; they live until $3 at least.
 -- name: part
-UPDATE {claims} FORCE INDEX (by_id) SET session = 0, expires_at = GREATEST(expires_at, $3) WHERE id = $1 AND session = $2;
+UPDATE {claims} FORCE INDEX (by_id) SET session = 0, expires_at = GREATEST(expires_at, $3) WHERE id IN ($1) AND session = $2;
 
 -- The first $2 holders of $1, those of them that live by a life: ID, session.
 -- name: sitters

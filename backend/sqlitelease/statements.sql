@@ -156,6 +156,10 @@ INSERT INTO {lines} (key, last, sweep_at, waited) VALUES ($1, $2, $3, $4)
 ON CONFLICT (key) DO UPDATE SET last = excluded.last, sweep_at = excluded.sweep_at,
   waited = MAX(waited, excluded.waited);
 
+-- Writes line $1: sweep_at $2.
+-- name: keep_line
+UPDATE {lines} SET sweep_at = $2 WHERE key = $1;
+
 -- The keys of at most $2 lines that are due at $1.
 -- name: due
 SELECT key FROM {lines} WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2;

@@ -81,6 +81,9 @@ func (d *Driver) beat(ctx context.Context, g *roll) (beat, error) {
 // part takes claims out of their life. One whose rows another transaction has locked, as a
 // guard does, stays for now: the others must not wait for it.
 func (t *tx) part(k sessionKey, late []parted) error {
+	if t.locks != nil {
+		return t.partTogether(k, late)
+	}
 	for i := range late {
 		p := &late[i]
 		_, free, err := t.places(p.id)
@@ -91,6 +94,33 @@ func (t *tx) part(k sessionKey, late []parted) error {
 			continue
 		}
 		if err := t.exec(stPart, p.id[:], k.session, p.until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partTogether does it in a few statements: claims that were named together would have
+// expired together.
+func (t *tx) partTogether(k sessionKey, late []parted) error {
+	f := foresight{places: make(map[driver.ID][]claim)}
+	ids := make([]driver.ID, len(late))
+	for i, p := range late {
+		ids[i] = p.id
+	}
+	if err := t.surveyPlaces(&f, ids); err != nil {
+		return err
+	}
+	until := make(map[int64][][]byte)
+	for i := range late {
+		p := &late[i]
+		rows, free := f.places[p.id]
+		if p.kept = !free; len(rows) > 0 {
+			until[p.until] = append(until[p.until], p.id[:])
+		}
+	}
+	for end, which := range until {
+		if err := t.exec(stPart, which, k.session, end); err != nil {
 			return err
 		}
 	}

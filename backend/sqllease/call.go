@@ -153,11 +153,16 @@ func (c *Client) prepared(ctx context.Context) error {
 	return c.setup.Intact()
 }
 
+// renewingKey is where the context of a renewal says that it is one.
+type renewingKey struct{}
+
 // place waits for a place on the handle.
 func (c *Client) place(ctx context.Context, write bool) (release func(), err error) {
-	var writers chan struct{}
+	writers := c.writers
+	if renewing, _ := ctx.Value(renewingKey{}).(bool); renewing && c.renewals != nil {
+		writers = c.renewals
+	}
 	if write {
-		writers = c.writers
 		select {
 		case writers <- struct{}{}:
 		case <-ctx.Done():

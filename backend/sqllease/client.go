@@ -24,12 +24,13 @@ type Client struct {
 	setup Setup
 	steps Steps
 
-	workers workers
-	slots   chan struct{} // a place for each command in flight
-	writers chan struct{} // a place for each write transaction
-	ready   readiness
-	known   registry
-	ear     ear
+	workers  workers
+	slots    chan struct{} // a place for each command in flight
+	writers  chan struct{} // a place for each write transaction
+	renewals chan struct{} // a place for each that renews; nil: they have no places of their own
+	ready    readiness
+	known    registry
+	ear      ear
 
 	base   context.Context //nolint:containedctx // ends with Close, which every call in flight must see
 	cancel context.CancelFunc
@@ -53,6 +54,10 @@ type Setup struct {
 	Err error
 	// Writers is how many write transactions of one client gain from running at once.
 	Writers int
+	// Renewers is how many renewals may write at once beside Writers: leases must not be lost
+	// behind a queue of Joins. Writers should leave them a place then. 0: they wait like the
+	// other calls.
+	Renewers int
 	// PollMin and PollMax are the shortest and the longest pause between two looks while a claim waits.
 	PollMin, PollMax time.Duration
 	// Marks is how many watched lines one look sees. Defaults to 64.
@@ -116,6 +121,9 @@ func NewClient(setup Setup, steps Steps) *Client {
 		slots:   make(chan struct{}, maxInFlight),
 		writers: make(chan struct{}, max(1, setup.Writers)),
 	}
+	if setup.Renewers > 0 {
+		c.renewals = make(chan struct{}, setup.Renewers)
+	}
 	c.known.stays = make(map[driver.ID]*stay)
 	c.ear.wake = make(chan struct{}, 1)
 	c.ear.watched = make(map[string]*watch)
@@ -168,7 +176,7 @@ func (c *Client) Renew(ctx context.Context, items []driver.Renewal, answer func(
 		}
 		order = append(order, i)
 	}
-	c.steps.Renew(ctx, items, order, answer)
+	c.steps.Renew(context.WithValue(ctx, renewingKey{}, true), items, order, answer)
 }
 
 // Leave takes a claim out of all its lines and hands over.

@@ -20,8 +20,9 @@ type Driver struct {
 	stmts   statements
 	session session
 	janitor janitor
-	roster  *roster     // which claims live by which sessions
-	burying atomic.Bool // what dead sessions have left is being removed
+	roster  *roster      // which claims live by which sessions
+	burying atomic.Bool  // what dead sessions have left is being removed
+	fresh   atomic.Int64 // lines made
 }
 
 // New makes a driver on the user's handle. It does no I/O; what is wrong with the
@@ -51,6 +52,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 		setup.Guard = d.guardQueries
 	}
 	if dialect.Rows != nil {
+		setup.Writers, setup.Renewers = dialect.Writers-reserved, rowsAtOnce
 		setup.BeforeGuard = d.enrolForGuard
 	}
 	if dialect.Literal == nil {

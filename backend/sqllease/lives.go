@@ -37,6 +37,9 @@ func lifeOf(c claim) sessionKey { return sessionKey{inbox: c.id.Inbox(), session
 // and in order: those of others that something happened to, and the lives of this client
 // that it has enrolled claims in.
 func (t *tx) flush() error {
+	if err := t.write(); err != nil {
+		return err
+	}
 	for _, k := range slices.SortedFunc(maps.Keys(t.changed), sessionKey.compare) {
 		if err := t.exec(stChange, k.inbox[:], k.session); err != nil {
 			return err
@@ -116,6 +119,12 @@ func (s *step) touch(id driver.ID, session int64) {
 // touchSitters tells the holders of a line that the first has begun to wait behind them,
 // or that nobody does any more.
 func (s *step) touchSitters(l *line) error {
+	if few, ok := s.foreseen.sitters(l.key); ok {
+		for _, c := range few {
+			s.touch(c.id, c.session)
+		}
+		return nil
+	}
 	rows, err := s.query(stSitters, []byte(l.key), maxSitters)
 	if err != nil {
 		return err

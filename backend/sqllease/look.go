@@ -49,6 +49,9 @@ func (e steps) Look(ctx context.Context, g Gaze) (Sight, error) {
 		if err := t.row(stChanged, []any{g.Inbox[:]}, &s.Changed); err != nil {
 			return s, err
 		}
+		if e.dialect.Rows != nil {
+			return s, t.lookTogether(g, &s)
+		}
 		for i, key := range g.Keys {
 			m := &s.Marks[i]
 			if err := t.row(stMark, []any{[]byte(key)}, &m.Front, &m.Newest, &m.Holders, &m.Last, &m.Waited); err != nil {
@@ -60,11 +63,56 @@ func (e steps) Look(ctx context.Context, g Gaze) (Sight, error) {
 			if err != nil {
 				return s, err
 			}
-			if len(rows) > 0 && !rows[0].remembered() {
-				c := rows[0]
-				s.Found[i] = Found{Number: c.number, Waiting: c.waiting, Revoked: c.revoked, Several: c.keys > 1}
-			}
+			s.Found[i] = foundAt(rows)
 		}
 		return s, nil
 	})
+}
+
+// foundAt is how a claim in these places stands.
+func foundAt(rows []claim) Found {
+	if len(rows) == 0 || rows[0].remembered() {
+		return Found{}
+	}
+	c := rows[0]
+	return Found{Number: c.number, Waiting: c.waiting, Revoked: c.revoked, Several: c.keys > 1}
+}
+
+// lookTogether reads all marks in one statement and all claims in one.
+func (t *tx) lookTogether(g Gaze, s *Sight) error {
+	if len(g.Keys) > 0 {
+		marks, err := t.marks(g.Keys)
+		if err != nil {
+			return err
+		}
+		for i, key := range g.Keys {
+			s.Marks[i] = marks[key]
+		}
+	}
+	if len(g.IDs) == 0 {
+		return nil
+	}
+	places, err := t.placesOf(stFind, g.IDs)
+	for i, id := range g.IDs {
+		s.Found[i] = foundAt(places[id])
+	}
+	return err
+}
+
+func (t *tx) marks(keys []string) (map[string]Mark, error) {
+	rows, err := t.query(stMarks, list(keys))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := make(map[string]Mark, len(keys))
+	for rows.Next() {
+		var key []byte
+		var m Mark
+		if err := rows.Scan(&key, &m.Front, &m.Newest, &m.Holders, &m.Last, &m.Waited); err != nil {
+			return nil, err
+		}
+		all[string(key)] = m
+	}
+	return all, rows.Err()
 }

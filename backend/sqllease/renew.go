@@ -4,26 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
+	"maps"
 	"slices"
 
 	"github.com/hasp-dev/hasp/driver"
 )
-
-// How many renewals share one transaction: fewer where their lines are locked for as long.
-const (
-	maxChunk  = 200
-	rowsChunk = 32
-	// rowsAtOnce is how many such transactions run at once; the others are for other calls.
-	rowsAtOnce = maxInFlight - 1
-)
-
-func (d *Dialect) chunk() int {
-	if d.Rows != nil {
-		return rowsChunk
-	}
-	return maxChunk
-}
 
 // Renew does the items in transactions of a few hundred each. Every item is a step of
 // its own.
@@ -39,11 +24,14 @@ func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, a
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
 	e.lookForDeadHolders(ctx, items, order)
-	for r := range e.chunks(ctx, items, order) {
-		for n, i := range r.chunk {
+	var slow []int
+	done := func(r portionDone) {
+		for n, i := range r.order {
 			switch {
 			case r.err != nil:
 				answer(i, driver.Standing{}, r.err)
+			case errors.Is(r.answers[n].err, errUnforeseen):
+				slow = append(slow, i)
 			case r.answers[n].err != nil:
 				answer(i, driver.Standing{}, e.explain(r.answers[n].err, e.fault(r.answers[n].err)))
 			default:
@@ -51,45 +39,11 @@ func (e steps) Renew(ctx context.Context, items []driver.Renewal, order []int, a
 			}
 		}
 	}
-}
-
-// chunkDone is what has become of the items of one transaction.
-type chunkDone struct {
-	chunk   []int
-	answers []result[driver.Standing]
-	err     error
-}
-
-// chunks renews items, one transaction after the other, or, over a network, a few at once.
-func (e steps) chunks(ctx context.Context, items []driver.Renewal, order []int) iter.Seq[chunkDone] {
-	all := slices.Collect(slices.Chunk(order, e.dialect.chunk()))
-	work, done := make(chan []int, len(all)), make(chan chunkDone, len(all))
-	for _, chunk := range all {
-		work <- chunk
+	for r := range e.share(ctx, items, e.dialect.portions(items, order, e.dialect.Rows != nil)) {
+		done(r)
 	}
-	close(work)
-	atOnce := 1
-	if e.dialect.Rows != nil {
-		atOnce = min(len(all), rowsAtOnce)
-	}
-	for range atOnce {
-		go func() {
-			for chunk := range work {
-				some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
-				for n, i := range chunk {
-					some[n] = items[i]
-				}
-				answers, err := e.renew(ctx, some)
-				done <- chunkDone{chunk, answers, err}
-			}
-		}()
-	}
-	return func(yield func(chunkDone) bool) {
-		for range all {
-			if !yield(<-done) {
-				return
-			}
-		}
+	for r := range e.share(ctx, items, e.dialect.portions(items, slices.Clone(slow), false)) {
+		done(r)
 	}
 }
 
@@ -110,9 +64,10 @@ func (d *Driver) lookForDeadHolders(ctx context.Context, items []driver.Renewal,
 	}
 }
 
-// renew does some items in one transaction. An item whose claim another transaction keeps
-// from being changed has an error of its own, and the others go on.
-func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]result[driver.Standing], error) {
+// renew does some items in one transaction, or of many those that are quickly done. An item
+// whose claim another transaction keeps from being changed has an error of its own, and the
+// others go on.
+func (d *Driver) renew(ctx context.Context, items []driver.Renewal, quick bool) ([]result[driver.Standing], error) {
 	var keys []string
 	for _, item := range items {
 		keys = append(keys, linesOf(driver.Leaving{
@@ -126,14 +81,21 @@ func (d *Driver) renew(ctx context.Context, items []driver.Renewal) ([]result[dr
 			return nil, errParting
 		}
 		defer d.roster.named(items)
-		return once(ctx, d, locks, func(t *tx) ([]result[driver.Standing], error) { return t.renew(items, touched) })
+		return once(ctx, d, locks, func(t *tx) ([]result[driver.Standing], error) { return t.renew(items, touched, quick) })
 	})
 }
 
-func (t *tx) renew(items []driver.Renewal, touched map[driver.ID]uint64) ([]result[driver.Standing], error) {
+func (t *tx) renew(items []driver.Renewal, touched map[driver.ID]uint64, quick bool) ([]result[driver.Standing], error) {
 	answers := make([]result[driver.Standing], len(items))
+	if err := t.foreseeAll(items); err != nil {
+		return nil, err
+	}
 	lines := make(map[string]ahead)
 	for i, item := range items {
+		if quick && (t.foreseen == nil || !t.foreseen.covers(item)) {
+			answers[i].err = errUnforeseen
+			continue
+		}
 		s := newStep(t)
 		st, err := s.renew(item, lines)
 		if err != nil && !errors.Is(err, errClaimLocked) {
@@ -152,6 +114,26 @@ func (t *tx) renew(items []driver.Renewal, touched map[driver.ID]uint64) ([]resu
 		t.after = append(t.after, func() { s.renewed(item, st, touched[item.ID]) })
 	}
 	return answers, nil
+}
+
+// foreseeAll reads ahead what some renewals need.
+func (t *tx) foreseeAll(items []driver.Renewal) error {
+	if t.locks == nil {
+		return nil
+	}
+	ids := make([]driver.ID, len(items))
+	for i, item := range items {
+		ids[i] = item.ID
+	}
+	keys := slices.Sorted(maps.Keys(t.locks.have))
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == RememberedKey })
+	if err := t.foresee(keys, ids); err != nil {
+		return err
+	}
+	if f := t.foreseen; f.lifeExpiry.Valid && f.lifeExpiry.Int64 <= f.now {
+		t.after = append(t.after, t.d.buryFallen)
+	}
+	return nil
 }
 
 // renewed notes what has become of a claim; touched is what was done about it before.

@@ -147,11 +147,7 @@ func (t *tx) lockAll() error {
 
 // lockFree locks those of some lines that nobody has locked, and answers the others.
 func (t *tx) lockFree(keys []string) (missing []string, err error) {
-	list := make([][]byte, len(keys))
-	for i, key := range keys {
-		list[i] = []byte(key)
-	}
-	got, err := t.keys(stLockFree, list)
+	got, err := t.keys(stLockFree, list(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +184,9 @@ func (t *tx) places(id [16]byte) (rows []claim, free bool, err error) {
 	if t.locks == nil {
 		rows, err = t.claims(stFind, id[:])
 		return rows, true, err
+	}
+	if rows, ok := t.foreseen.place(id); ok {
+		return rows, true, nil
 	}
 	rows, err = t.claims(stFindFree, id[:])
 	if err != nil || (len(rows) > 0 && len(rows) == rows[0].keys) {

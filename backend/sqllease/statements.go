@@ -61,6 +61,7 @@ const (
 	stMine        = "mine"
 	stPart        = "part"
 	stSitters     = "sitters"
+	stKeepLine    = "keep_line"
 )
 
 // The statements that a dialect with Rows brings as well.
@@ -69,6 +70,10 @@ const (
 	stLockFree  = "lock_free" // lines nobody has locked
 	stFindFree  = "find_free" // places of a claim nobody has locked
 	stFreeLife  = "free_life" // a life nobody has locked
+	// What is read of many at once.
+	stSurveyLines = "survey_lines"
+	stSurvey      = "survey"
+	stMarks       = "marks"
 )
 
 // Tables are the quoted names of the tables.

@@ -321,7 +321,13 @@ func (s *step) remember(l *line) error {
 	if !l.last.Valid || l.kept == 0 || l.sweepAt.Int64 >= s.now+l.kept {
 		return nil
 	}
-	return s.save(l, s.now+2*l.kept, 0)
+	return s.keep(l, s.now+2*l.kept)
+}
+
+// keep writes when a line is due.
+func (s *step) keep(l *line, sweepAt int64) error {
+	l.sweepAt.Int64, l.sweepAt.Valid = sweepAt, true
+	return s.exec(stKeepLine, []byte(l.key), sweepAt)
 }
 
 // save writes a line's last number, when it is due, and, where that is not 0, the number

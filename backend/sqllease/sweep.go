@@ -13,15 +13,25 @@ const (
 	// sweepStep is how many due lines a step that made a new one looks at: more than it
 	// makes, so the tables cannot grow faster than they are swept.
 	sweepStep = 4
+	// sweepTurns is how many steps over a network make a new line before one looks.
+	sweepTurns = 8
 	// sweepBatch is how many due lines the janitor looks at in one transaction.
 	sweepBatch = 64
 	// lineRecheck is when a line that is in use is looked at again.
 	lineRecheck = time.Minute
 )
 
-// sweepSome looks at a few lines that are due.
+// sweepSome looks at a few lines that are due. Where each statement is a round trip, one step
+// of several does it for all.
 func (s *step) sweepSome() error {
-	_, err := s.sweep(sweepStep)
+	limit := sweepStep
+	if s.locks != nil {
+		if s.d.fresh.Add(1)%sweepTurns != 0 {
+			return nil
+		}
+		limit *= sweepTurns
+	}
+	_, err := s.sweep(limit)
 	return err
 }
 
@@ -35,6 +45,11 @@ func (s *step) sweep(limit int) (int, error) {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return s.lines[key] != nil })
 	if keys, err = s.free(keys); err != nil {
 		return 0, err
+	}
+	if s.locks != nil && len(keys) > 0 {
+		if err := s.foresee(keys, nil); err != nil {
+			return 0, err
+		}
 	}
 	for _, key := range keys {
 		if err := s.sweepLine(key); err != nil {
@@ -64,13 +79,13 @@ func (s *step) sweepLine(key string) error {
 		if !l.frontExpiry.Valid {
 			return s.exec(stDropLine, []byte(key))
 		}
-		return s.save(l, s.now+micros(minKeep), 0)
+		return s.keep(l, s.now+micros(minKeep))
 	}
 	if l.dirty {
 		return s.handOver() // sets when the line is due, now that it has changed
 	}
 	if l.frontExpiry.Valid {
-		return s.save(l, s.now+micros(lineRecheck), 0)
+		return s.keep(l, s.now+micros(lineRecheck))
 	}
 	return s.exec(stDropLine, []byte(key))
 }

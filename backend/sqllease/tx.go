@@ -14,12 +14,13 @@ const schemaVersion = 1
 
 // tx is a transaction: the loads and stores a step is made of.
 type tx struct {
-	d     *Driver
-	ctx   context.Context //nolint:containedctx // of the transaction, which ends with the call
-	sql   *sql.Tx         // nil where rows are locked
-	conn  *sql.Conn       // the connection
-	locks *locks          // nil where there is one right to write
-	after []func()        // to run once the transaction is committed
+	d        *Driver
+	ctx      context.Context //nolint:containedctx // of the transaction, which ends with the call
+	sql      *sql.Tx         // nil where rows are locked
+	conn     *sql.Conn       // the connection
+	locks    *locks          // nil where there is one right to write
+	foreseen *foresight      // what was read ahead; nil: nothing
+	after    []func()        // to run once the transaction is committed
 
 	changed  map[sessionKey]bool // others' sessions that something happened to, to be told at the end
 	renewing map[*life]bool      // own lives that claims were enrolled in
@@ -48,8 +49,17 @@ func (t *tx) exec(name string, args ...any) error {
 	return err
 }
 
-// affect answers how many rows a statement has changed.
+// affect answers how many rows a statement has changed; 0 where it is written later.
 func (t *tx) affect(name string, args ...any) (int64, error) {
+	later, err := t.later(name, args)
+	if err != nil || later {
+		return 0, err
+	}
+	return t.send(name, args...)
+}
+
+// send changes rows now.
+func (t *tx) send(name string, args ...any) (int64, error) {
 	if t.d.dialect.Literal != nil {
 		r, err := t.conn.ExecContext(t.ctx, t.d.stmts.fill(name, t.d.dialect.Literal, args))
 		if err != nil {
@@ -69,6 +79,9 @@ func (t *tx) affect(name string, args ...any) (int64, error) {
 }
 
 func (t *tx) query(name string, args ...any) (*sql.Rows, error) {
+	if err := t.write(); err != nil {
+		return nil, err
+	}
 	if t.d.dialect.Literal != nil {
 		return t.conn.QueryContext(t.ctx, t.d.stmts.fill(name, t.d.dialect.Literal, args))
 	}
@@ -96,6 +109,9 @@ func (t *tx) row(name string, args []any, dest ...any) error {
 }
 
 func (t *tx) claims(name string, args ...any) ([]claim, error) {
+	if all, ok := t.foreseen.claims(name, args); ok {
+		return all, nil
+	}
 	rows, err := t.query(name, args...)
 	if err != nil {
 		return nil, err
@@ -128,6 +144,9 @@ type glance struct {
 }
 
 func (t *tx) glance(key string, inbox [6]byte, id driver.ID) (glance, error) {
+	if g, ok := t.foreseen.glance(key); ok {
+		return g, nil
+	}
 	var g glance
 	err := t.row(stGlance, []any{[]byte(key), inbox[:], id[:]}, &g.now, &g.oldest, &g.session, &g.last, &g.sweepAt,
 		&g.frontExpiry, &g.frontWaits, &g.crowdExpiry, &g.firstWaiting, &g.known, &g.lifeExpiry)
@@ -164,6 +183,9 @@ func (t *tx) held(key string) (held, error) {
 }
 
 func (t *tx) group(name string, args ...any) (held, error) {
+	if h, ok := t.foreseen.group(name, args); ok {
+		return h, nil
+	}
 	var h held
 	err := t.row(name, args, &h.count, &h.weight, &h.lightest, &h.capacity, &h.first, &h.last)
 	return h, err
@@ -171,6 +193,9 @@ func (t *tx) group(name string, args ...any) (held, error) {
 
 // count answers a single number.
 func (t *tx) count(name string, args ...any) (int64, error) {
+	if n, ok := t.foreseen.count(name, args); ok {
+		return n, nil
+	}
 	var n int64
 	err := t.row(name, args, &n)
 	return n, err
