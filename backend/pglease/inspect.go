@@ -3,6 +3,7 @@ package pglease
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -73,7 +74,31 @@ func inspectTables(ctx context.Context, a access, n names) error {
 	if len(missing) > 0 {
 		return refuse("no table %s: run `hasp migrate`, or call pglease.Migrate", strings.Join(missing, ", "))
 	}
-	return inspectVersion(ctx, a, n)
+	if err := inspectVersion(ctx, a, n); err != nil {
+		return err
+	}
+	return inspectColumns(ctx, a, n)
+}
+
+// inspectColumns refuses tables without a column of hasp's, or with one of another type.
+// Later releases may have added others.
+func inspectColumns(ctx context.Context, a access, n names) error {
+	table := ""
+	var wanted []string
+	for _, m := range regexp.MustCompile(`(?m)^CREATE TABLE IF NOT EXISTS (\{\w+\})|^  (\w+) +(\w+) +NOT NULL`).FindAllStringSubmatch(page("tables"), -1) {
+		if m[1] != "" {
+			table = n.expand(m[1])
+			continue
+		}
+		wanted = append(wanted, fmt.Sprintf("('%s', '%s', '%s')", table, m[2], m[3]))
+	}
+	rows, err := a.query(ctx, `SELECT t, c, k FROM (VALUES `+strings.Join(wanted, ", ")+`) AS w (t, c, k) WHERE NOT EXISTS (
+		SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(t) AND attname = c AND NOT attisdropped AND format_type(atttypid, atttypmod) = k)`)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	return refuse("table %s is not hasp's: it has no column %s of type %s; drop it or choose another Options.Prefix, then run `hasp migrate`",
+		rows[0].text(), rows[0].text(), rows[0].text())
 }
 
 // layoutVersion is the layout this package reads and writes.

@@ -36,6 +36,9 @@ func TestADatabaseThatDoesNotFitIsRefused(t *testing.T) {
 		"a newer layout":     {"UPDATE hasp_meta SET value = 2", "newer release"},
 		"somebody's table":   {"DROP TABLE hasp_claims; CREATE TABLE hasp_claims (key text)", "is not hasp's"},
 		"no unique key":      {"ALTER TABLE hasp_lines DROP CONSTRAINT hasp_lines_pkey", "is not hasp's"},
+		"a narrow column":    {"ALTER TABLE hasp_claims ALTER name TYPE varchar(10) USING 'x'", "no column name of type bytea"},
+		"another type":       {"ALTER TABLE hasp_lines ALTER last TYPE integer", "no column last of type bigint"},
+		"no column":          {"ALTER TABLE hasp_sessions DROP news", "no column news of type bigint"},
 		"a read-only server": {"DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_read_only = on'; END $$", "read-only"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -44,6 +47,29 @@ func TestADatabaseThatDoesNotFitIsRefused(t *testing.T) {
 			exec(t, connect(t, url), c.sql)
 			refused(t, url, c.remedy)
 		})
+	}
+}
+
+// Whoever is not let in is told why, and in time.
+func TestAServerThatLetsNobodyInIsTold(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t)
+	for what, c := range map[string]struct {
+		url    string
+		class  error
+		remedy string
+	}{
+		"no database": {server.url("nowhere"), driver.ErrRefused, "no such database"},
+		"no user":     {strings.Replace(url, "postgres@", "nobody@", 1), driver.ErrRefused, "does not let this user in"},
+		"no server":   {"postgres://postgres@127.0.0.1:1/postgres?sslmode=disable", driver.ErrUnavailable, "connect"},
+	} {
+		c1 := newClient(t, newPool(t, c.url))
+		ctx, stop := context.WithTimeout(t.Context(), soon)
+		_, err := c1.Join(ctx, driver.Join{Claim: c1.claim(time.Minute, "key"), Try: true})
+		if !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.remedy) || ctx.Err() != nil {
+			t.Errorf("%s: %v, want %v that says %q before the call's time is over", what, err, c.class, c.remedy)
+		}
+		stop()
 	}
 }
 
