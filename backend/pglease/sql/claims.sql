@@ -157,6 +157,7 @@ DECLARE
   v_full boolean := false;
   v_ends bigint;
   v_until bigint;
+  v_swept bigint;
 BEGIN
   number := p_now; ahead := 0; told := '{}';
   FOREACH v_key IN ARRAY p_keys LOOP
@@ -176,6 +177,7 @@ BEGIN
   state := CASE WHEN v_holds THEN 1 ELSE 2 END;
   v_ends := p_now + CASE WHEN v_holds THEN p_life[1] + p_life[2] ELSE p_life[3] END;
   v_until := v_ends + p_life[1] + greatest(2 * p_life[1], 10000000);
+  v_swept := v_until + greatest(p_life[1], 10000000); -- so that not every Join moves the line in the index
   FOREACH v_key IN ARRAY p_keys LOOP
     INSERT INTO {claims} (key, number, id, keys, weight, capacity, expires_at, joined_at, hold, grace, session, local_index, fixed, revoked, name)
       VALUES (v_key, number, p_id, cardinality(p_keys), p_claim[1], p_claim[2], v_ends, p_now, p_life[1],
@@ -186,13 +188,13 @@ BEGIN
     IF v_line.last IS NULL THEN
       INSERT INTO {lines} (key, last, granted, waiting, waited, soon, sweep_at) VALUES (v_key, number,
         CASE WHEN v_holds THEN number ELSE 0 END, NOT v_holds, CASE WHEN v_holds THEN 0 ELSE number END,
-        CASE WHEN v_holds THEN v_ends ELSE 0 END, v_until + 60000000);
+        CASE WHEN v_holds THEN v_ends ELSE 0 END, v_swept);
     ELSIF v_holds THEN
       UPDATE {lines} l SET last = number, granted = number, soon = least(l.soon, v_ends),
-        sweep_at = CASE WHEN l.sweep_at < v_until THEN v_until + 60000000 ELSE l.sweep_at END WHERE l.key = v_key;
+        sweep_at = CASE WHEN l.sweep_at < v_until THEN v_swept ELSE l.sweep_at END WHERE l.key = v_key;
     ELSE
       UPDATE {lines} l SET last = number, waiting = true, waited = number, soon = least(l.soon, v_ends),
-        sweep_at = CASE WHEN l.sweep_at < v_until THEN v_until + 60000000 ELSE l.sweep_at END WHERE l.key = v_key;
+        sweep_at = CASE WHEN l.sweep_at < v_until THEN v_swept ELSE l.sweep_at END WHERE l.key = v_key;
       IF NOT v_line.waiting THEN
         told := told || {v1_holders}(v_key, v_line.granted);
       END IF;
