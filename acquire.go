@@ -46,13 +46,10 @@ func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease,
 	if !c.e.feats.Line && w.opts.Wait != NoWait {
 		return a.ask(ctx)
 	}
-	for {
-		lease, again, err := a.once(ctx)
-		if !again {
-			return lease, err
-		}
-		a.tick()
+	if a.e.gated(w) {
+		return a.pass(ctx)
 	}
+	return a.persevere(ctx)
 }
 
 // check says what is wrong before anything is sent.
@@ -76,6 +73,21 @@ type acquisition struct {
 	stood bool      // an answer said that it waits
 	over  bool      // so is Wait
 	claim *claim
+
+	gate   *gate // in which the call has the seat, with its claim or about to make one
+	queued int   // how many wait in a gate that it went past
+	broken bool  // the store does not answer, or refuses, whoever asks
+}
+
+// persevere goes from claim to claim until there is an answer.
+func (a *acquisition) persevere(ctx context.Context) (*Lease, error) {
+	for {
+		lease, again, err := a.once(ctx)
+		if !again {
+			return lease, err
+		}
+		a.tick()
+	}
 }
 
 // tick reads the clock.
@@ -111,6 +123,9 @@ func (a *acquisition) once(ctx context.Context) (lease *Lease, again bool, err e
 		return nil, false, err
 	}
 	a.claim = c
+	if c.gate = a.gate; c.gate != nil {
+		a.e.gates.seat(c.gate, c)
+	}
 	if err := a.enter(ctx, driver.Join{}); err != nil {
 		return nil, false, err
 	}
@@ -120,12 +135,10 @@ func (a *acquisition) once(ctx context.Context) (lease *Lease, again bool, err e
 // enter sends the Join, with the parts of it that j sets, until it is answered. On an
 // error the claim is given up.
 func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
-	c, w := a.claim, a.want
-	j.Claim = driver.Claim{
-		Ref: driver.Ref{ID: c.id, Keys: w.keys.full}, Weight: w.weight, Capacity: w.capacity,
-		Life: w.life(c.ttl), Index: c.index, Name: a.e.name,
-	}
-	j.Try, j.MaxLine = (w.opts.Wait == NoWait || !a.e.feats.Line) && j.Resume == nil, w.opts.MaxLine
+	c, request := a.claim, a.request()
+	request.Resume, request.Leaving = j.Resume, j.Leaving
+	j = request
+	j.Try = j.Try && j.Resume == nil
 	limit := a.limit()
 	b := &budget{parent: ctx, until: c.e.clk.local(a.now).Add(min(callLimit, limit))}
 	err := a.e.persistFrom(b, a.e.closing, limit, func(b *budget) error { return a.join(b, j) }) //nolint:contextcheck // b inherits from ctx
@@ -133,6 +146,7 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 		return nil
 	}
 	a.tick()
+	a.broken = definite(err) || limit == answerLimit && ctx.Err() == nil && !errors.Is(err, ErrClosed)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.joins == 0 && definite(err) {
@@ -141,6 +155,18 @@ func (a *acquisition) enter(ctx context.Context, j driver.Join) error {
 		c.giveUp(a.now)
 	}
 	return err
+}
+
+// request is the Join of the call's claim.
+func (a *acquisition) request() driver.Join {
+	c, w := a.claim, a.want
+	return driver.Join{
+		Claim: driver.Claim{
+			Ref: driver.Ref{ID: c.id, Keys: w.keys.full}, Weight: w.weight, Capacity: w.capacity,
+			Life: w.life(c.ttl), Index: c.index, Name: a.e.name,
+		},
+		Try: w.opts.Wait == NoWait || !a.e.feats.Line, MaxLine: w.opts.MaxLine - a.queued,
+	}
 }
 
 // errOldAnswer: the answer was about an earlier stay than the one a signal spoke of.
@@ -155,7 +181,7 @@ func (a *acquisition) join(b *budget, j driver.Join) error {
 	if c.sent > 0 {
 		a.tick()
 	}
-	if c.stay.phase != joining {
+	if c.stay.phase != joining || c.fate != wanted { // or its call has gone
 		c.mu.Unlock()
 		return nil
 	}
@@ -164,7 +190,7 @@ func (a *acquisition) join(b *budget, j driver.Join) error {
 	c.asking = b
 	c.mu.Unlock()
 	standing, err := c.e.drv.Join(b, j)
-	c.mu.Lock()
+	c = c.lockNewest()
 	defer c.mu.Unlock()
 	c.asking = nil
 	if err != nil && definite(err) {
@@ -238,6 +264,7 @@ const (
 	outOfTime         // Wait is over
 	cancelled         // the context has ended
 	closed            // the client closes
+	failed            // another has sent the Join, in vain
 )
 
 // look decides by what the claim knows, and gives it up where it is of no use.
@@ -245,6 +272,9 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 	c, now := a.claim, a.now
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.failure != nil && c.stay.phase == joining {
+		return nil, a.fail(now)
+	}
 	c.stay = c.stay.passed(now)
 	switch c.stay.phase {
 	case holding:
@@ -300,7 +330,7 @@ func (a *acquisition) leave(why verdict) verdict {
 	case c.stay.phase == told:
 		why = silent
 	}
-	c.giveUp(now)
+	a.part(why, now)
 	return why
 }
 
@@ -324,7 +354,10 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	case late:
 		return fmt.Errorf("%w: the store's answer took longer than the life of the lease (%s)", ErrUnavailable, a.want.opts.TTL)
 	case silent:
+		a.broken = true
 		return a.silentError()
+	case failed:
+		return a.claim.failure
 	case closed:
 		return ErrClosed
 	case cancelled:

@@ -64,7 +64,7 @@ type claim struct {
 	urged    uint64        // the latest call when a signal last asked for a renewal: its answer may know nothing of that
 	since    time.Time     // of the grant
 	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this
-	failure  error         // of the last renewal
+	failure  error         // of the last renewal; while joining, of the Join that another has sent for it
 	asking   *budget       // of the Join under way: its answer is not waited for once it is not needed
 	wake     chan struct{} // of the waiting call; nil while there is none
 	failures int32         // renewals that failed, in a row
@@ -73,7 +73,11 @@ type claim struct {
 	joins    int32         // Joins whose answer is missing
 	fate     fate
 	quiet    bool  // no signal of its grant is to come
+	extended bool  // Extend was called: it may live longer than the next is to have it
 	index    uint8 // local index of the lease's token; never changed
+	rivals   rivals
+	gate     *gate  // in which it has the seat, for its call or as a lease
+	heir     *claim // that goes on with it in this process; what comes for this one is that one's
 
 	// guarded by the renewer's lock
 	due      time.Time
@@ -109,6 +113,18 @@ func (c *claim) ref() driver.Ref {
 	return driver.Ref{ID: c.id, Number: c.stay.number, Keys: c.want.keys.full}
 }
 
+// lockNewest locks the claim that goes on with this one's place, which is often itself.
+func (c *claim) lockNewest() *claim {
+	c.mu.Lock()
+	for c.heir != nil {
+		heir := c.heir
+		c.mu.Unlock()
+		c = heir
+		c.mu.Lock()
+	}
+	return c
+}
+
 // begin notes that a call is sent now; c.mu is held.
 func (c *claim) begin(now time.Time) sending {
 	c.sent++
@@ -125,6 +141,9 @@ func (c *claim) take(call sending, a driver.Standing, now time.Time) {
 	c.last = lastAnswer{a.State, a.Revoked, int32(min(a.Ahead, math.MaxInt32)), a.Holder, a.ExpiresIn} //nolint:gosec // bounded
 	c.quiet = c.quiet || call.ordinal == 1 && a.State == driver.Holding                                // no step of another has granted it
 	c.stay = c.stay.answered(call, a, c.sent)
+	if a.State == driver.Holding || a.State == driver.Waiting {
+		c.rivals = c.rivals.answered(call.at, a.Behind)
+	}
 	c.learn(now)
 }
 
@@ -154,7 +173,7 @@ const overtaken = 50 * time.Millisecond
 
 // signal takes in an addressed signal.
 func (c *claim) signal(s driver.Signal) {
-	c.mu.Lock()
+	c = c.lockNewest()
 	defer c.mu.Unlock()
 	now := c.e.clk.fresh() // or a signal that outlasted a sleep would be believed
 	switch s.Kind {
@@ -174,7 +193,7 @@ func (c *claim) confirms() bool { return c.want.opts.NoRenew || c.e.feats.Confir
 
 // hurry renews a waiting claim at once: signals may have been missed.
 func (c *claim) hurry(now time.Time) {
-	c.mu.Lock()
+	c = c.lockNewest()
 	defer c.mu.Unlock()
 	if c.fate == wanted && (c.stay.phase == joining || c.stay.phase == waiting || c.stay.phase == told) {
 		c.next, c.urged = now, c.sent
@@ -309,7 +328,7 @@ func (c *claim) errand(now time.Time, mode driver.Mode) errand {
 
 // renewed takes in the answer to an errand, or its lack.
 func (c *claim) renewed(job errand, a driver.Standing, err error) {
-	c.mu.Lock()
+	c = c.lockNewest()
 	defer c.mu.Unlock()
 	now := c.e.clk.now()
 	if c.fate == leaving && job.item.Mode == driver.Drop {
@@ -373,6 +392,7 @@ func (c *claim) giveUp(now time.Time) {
 // The claim itself is left when its owner calls Release, not before, since Grace
 // would be void otherwise (P13).
 func (c *claim) lose(now time.Time) {
+	c.unseat()
 	if c.lease.lost() != nil {
 		c.rest(now) // an owner who never releases must not keep it here
 		return

@@ -24,9 +24,10 @@ type engine struct {
 
 	renewals renewer
 	watches  watchers
-	turns    turns         // of calls that wait where there is no line
+	turns    turns // of calls that wait where there is no line
+	gates    gates
 	checked  atomic.Bool   // the store was found fit once
-	gate     chan struct{} // one caller at a time proves it
+	proving  chan struct{} // one caller at a time proves it
 	heard    atomic.Bool   // signals arrive
 	listened chan struct{} // closed when they first did, or cannot
 
@@ -52,7 +53,7 @@ func newEngine(d driver.Driver, opts Options) *engine {
 		name:     opts.Name,
 		clk:      newClock(asleep),
 		obs:      &observer{tell: opts.Observe, logger: opts.Logger},
-		gate:     make(chan struct{}, 1),
+		proving:  make(chan struct{}, 1),
 		listened: make(chan struct{}),
 		closing:  make(chan struct{}),
 		gone:     make(chan struct{}),
@@ -98,8 +99,8 @@ func (e *engine) ready(ctx context.Context, limit time.Duration) error {
 	patience := time.NewTimer(limit)
 	defer patience.Stop()
 	select {
-	case e.gate <- struct{}{}:
-		defer func() { <-e.gate }()
+	case e.proving <- struct{}{}:
+		defer func() { <-e.proving }()
 	case <-patience.C: // whoever asks hears nothing
 		return ErrUnavailable
 	case <-ctx.Done():

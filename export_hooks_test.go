@@ -33,3 +33,42 @@ func Budget(parent context.Context, d time.Duration) (b context.Context, end fun
 
 // Asleep is how long the machine has been suspended since it booted.
 func Asleep() time.Duration { return asleep() }
+
+// Queue is a gate of calls that are known by their labels.
+type Queue struct {
+	gate  gate
+	turns map[string]*turn
+}
+
+// Enqueue puts a call behind the others.
+func (q *Queue) Enqueue(label string) {
+	if q.turns == nil {
+		q.turns = make(map[string]*turn)
+	}
+	q.turns[label] = &turn{want: &want{opts: LockOptions{Label: label}}}
+	q.gate.enqueue(q.turns[label])
+}
+
+// Next answers whose turn it is; empty: nobody's.
+func (q *Queue) Next() string {
+	if t := q.gate.next(); t != nil {
+		return t.want.opts.Label
+	}
+	return ""
+}
+
+// Leave takes a call out and says whether it still waited.
+func (q *Queue) Leave(label string) bool { return q.gate.leave(q.turns[label]) }
+
+// Waits is how many wait.
+func (q *Queue) Waits() int { return q.gate.waits() }
+
+// Gates answers how many gates are open, and how many calls wait in them.
+func Gates(c *Client) (open, waiting int) {
+	c.e.gates.mu.Lock()
+	defer c.e.gates.mu.Unlock()
+	for _, g := range c.e.gates.open {
+		waiting += len(g.queue)
+	}
+	return len(c.e.gates.open), waiting
+}

@@ -90,3 +90,29 @@ func (s stay) Until() time.Time { return s.until }
 
 // Revoked says that an operator ended it.
 func (s stay) Revoked() bool { return s.revoked }
+
+// Rivals is what a claim knows of those who wait outside of its process.
+type Rivals = rivals
+
+// Answered is rivals.answered.
+func (r rivals) Answered(sent time.Time, behind bool) Rivals { return r.answered(sent, behind) }
+
+// Wanted is rivals.wanted.
+func (r rivals) Wanted(now time.Time) Rivals { return r.wanted(now) }
+
+// Wait is rivals.wait.
+func (r rivals) Wait(now time.Time) bool { return r.wait(now) }
+
+// Allow is rivals.allow.
+func (r rivals) Allow(now time.Time, handoffs int) bool { return r.allow(now, handoffs) }
+
+// Granted is rivals.granted with that many grants at once.
+func (r rivals) Granted(now time.Time, times int) Rivals {
+	for range times {
+		r = r.granted(now)
+	}
+	return r
+}
+
+// Handed is stay.handed.
+func (s stay) Handed(now time.Time) Stay { return s.handed(now) }

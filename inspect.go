@@ -138,6 +138,7 @@ func (c *Client) tryEnd(ctx context.Context, key string, token int64, force bool
 			asked++
 			found, err := operator.End(ctx, keys.full[0], chunk, force)
 			ended += len(found)
+			c.e.ended(keys.full[0], found, force)
 			return err
 		})
 		if err != nil {
@@ -148,6 +149,20 @@ func (c *Client) tryEnd(ctx context.Context, key string, token int64, force bool
 		return fmt.Errorf("%w: no such token in the line of the key", ErrNotHeld)
 	}
 	return nil
+}
+
+// ended tells this client's own leases that they were ended, whose signal may come late:
+// who is told so by the operator's call may lock at once.
+func (e *engine) ended(key string, numbers []int64, force bool) {
+	for _, c := range e.all() {
+		c.mu.Lock()
+		number := c.stay.number
+		mine := number != 0 && slices.Contains(numbers, number) && slices.Contains(c.want.keys.full, key)
+		c.mu.Unlock()
+		if mine {
+			c.signal(driver.Signal{Kind: driver.Ended, Key: key, ID: c.id, Number: number, Revoked: !force})
+		}
+	}
 }
 
 // maxEnded is how many stays one call of an operator ends.

@@ -54,7 +54,7 @@ func TestOP1_InspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 func TestInspectListsTheFirstHundredWaitersAndCountsAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
-		c := w.locks("a", hasp.LockOptions{Wait: time.Minute})
+		c := w.locks("a", hasp.LockOptions{Wait: time.Minute, LocalHandoffs: -1}) // each with a claim of its own
 		w.lock(c, "k")
 		for range 130 {
 			w.waiting(c, "k")

@@ -65,8 +65,10 @@ type LockOptions struct {
 	// NoRenew makes a fixed lease: the TTL from the grant, and no renewal. Defaults to
 	// renewing.
 	NoRenew bool
-	// MaxLine refuses, with a *HeldError, to begin to wait where that many wait; of no
-	// effect at a store without a line. Defaults to no limit.
+	// MaxLine refuses, with a *HeldError, to begin to wait where that many wait: in this
+	// client, and in the store's line, in which the goroutines of another client that hand a
+	// lease on among themselves count as one. A store without a line has none to count, and
+	// ignores it. Defaults to no limit.
 	MaxLine int
 	// Backoff says when to ask again at a store that has no line, whose waiting calls cannot
 	// stand in one. Each of its fields has its own default.
@@ -75,6 +77,13 @@ type LockOptions struct {
 	// goroutines started with that context. Defaults to refusing nested locks, which would
 	// wait for themselves.
 	Reentrant bool
+	// LocalHandoffs is how many times in a row a lease may go from one goroutine of this
+	// client to the next while others wait for the key, up to 63. While nobody else waits it
+	// goes on without the store in any case, where a key is wanted exclusively with the same
+	// TTL and Grace. More of it is faster, and less fair to others. Negative: none at all, every
+	// lock stands in the store's line by itself. Defaults to 0: while others wait, a release
+	// lets them go first.
+	LocalHandoffs int
 	// Label is a name for metrics, of which there should be few. Defaults to none.
 	Label string
 }
@@ -135,6 +144,8 @@ func (o LockOptions) with(p LockOptions) LockOptions {
 		Backoff:   o.Backoff.with(p.Backoff),
 		Reentrant: p.Reentrant || o.Reentrant,
 		Label:     cmp.Or(p.Label, o.Label),
+
+		LocalHandoffs: cmp.Or(p.LocalHandoffs, o.LocalHandoffs),
 	}
 }
 
@@ -151,6 +162,9 @@ func (o LockOptions) resolve() (LockOptions, error) {
 	}
 	if o.Grace > maxTTL {
 		errs = append(errs, fmt.Errorf("option Grace is %s, at most %s is allowed", o.Grace, maxTTL))
+	}
+	if o.LocalHandoffs > mostHandoffs {
+		errs = append(errs, fmt.Errorf("option LocalHandoffs is %d, at most %d are possible", o.LocalHandoffs, mostHandoffs))
 	}
 	backoff, err := o.Backoff.resolve()
 	o.Backoff = backoff

@@ -25,6 +25,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.Err(); err != nil && !errors.Is(err, ErrClosed) {
 		return err
 	}
+	c.mu.Lock()
+	c.extended = true
+	c.mu.Unlock()
 	_, err := c.persistRenewal(ctx, driver.Extend, c.want.life(ttl), func(call sending, a driver.Standing) {
 		if a.State == driver.Holding {
 			c.ttl = ttl
@@ -107,6 +110,7 @@ func (l *Lease) beginPark(d time.Duration) error {
 		}
 		return l.cause
 	}
+	c.unseat()
 	c.fate = parked
 	c.giveUpBy = now.Add(d + answerLimit)
 	l.end(ErrReleased)

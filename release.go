@@ -27,13 +27,21 @@ func (l *Lease) release(ctx context.Context) error {
 	if l.outer != nil {
 		return l.releaseNested()
 	}
+	ctx = context.WithoutCancel(ctx)
 	for {
-		r, err := l.beginRelease()
+		r, err := l.beginRelease(ctx)
 		switch r.step {
 		case answeredAlready:
 			return err
 		case firstLeave, leaveAgain:
-			return l.sendRelease(context.WithoutCancel(ctx), r)
+			return l.sendRelease(ctx, r)
+		case joinBehind:
+			return l.sendBehind(ctx, r)
+		case handedOn:
+			if r.tells && l.claim.e.obs.next() {
+				go l.claim.e.obs.rest()
+			}
+			return nil
 		case underWay: // another call is releasing: what it comes to counts for this one
 			select {
 			case <-r.under:
@@ -52,6 +60,8 @@ const (
 	underWay                    // another call is at it
 	firstLeave                  // no Leave was sent yet
 	leaveAgain                  // one was, and its outcome is not known
+	handedOn                    // the next in this process has it
+	joinBehind                  // the next in this process joins in the same step
 )
 
 // release is one call of Release.
@@ -60,10 +70,12 @@ type release struct {
 	began time.Time
 	leave driver.Leaving
 	under <-chan struct{} // closed when the call that is under way has its answer
+	next  *claim          // with joinBehind
+	tells bool            // with handedOn: the caller tells the observer
 }
 
 // beginRelease decides what to do, and ends the lease.
-func (l *Lease) beginRelease() (r release, err error) {
+func (l *Lease) beginRelease(ctx context.Context) (r release, err error) {
 	c, now := l.claim, l.claim.e.clk.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,6 +100,9 @@ func (l *Lease) beginRelease() (r release, err error) {
 		}
 		c.fate = releasing
 		l.end(ErrReleased)
+		if r = c.pass(ctx, r); r.step == handedOn {
+			return r, nil
+		}
 		c.settle(now)
 		return r, nil
 	case releasing:
@@ -117,6 +132,13 @@ func (l *Lease) sendRelease(ctx context.Context, r release) error {
 		was = answer.State == driver.Left
 		return nil
 	})
+	return l.released(ctx, was, sentBefore, err)
+}
+
+// released takes in what has come of a Leave: it found the claim or not, was the first or
+// not, or was not answered.
+func (l *Lease) released(ctx context.Context, was, sentBefore bool, err error) error {
+	c := l.claim
 	c.mu.Lock()
 	if l.settled != nil {
 		close(l.settled)

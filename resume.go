@@ -109,7 +109,7 @@ func (c *Client) takeOver(ctx context.Context, w *want, ref driver.Ref, index ui
 		return nil, a.verdictError(ctx, v)
 	case undecided:
 		a.leave(cancelled)
-	case dead, refused, silent, outOfTime, cancelled:
+	case dead, refused, silent, outOfTime, cancelled, failed:
 	}
 	return nil, ErrNotHeld
 }

@@ -16,14 +16,15 @@ type trusted struct {
 	lease  *hasp.Lease
 	claim  simulation.Claim
 	number int64
+	token  int64
 }
 
 // take writes down that a call has returned a lease, and watches its end.
-func (a *worker) take(lease *hasp.Lease, note string) *trusted {
+func (a *worker) take(lease *hasp.Lease, r request) *trusted {
 	until := lease.TrustedUntil()
 	ref := lease.Ref()
-	x := &trusted{worker: a, lease: lease, claim: simulation.ClaimOf(ref.ID), number: ref.Number}
-	x.add(simulation.Event{Kind: simulation.Acquired, Token: lease.Token(), Until: a.history.At(until), Text: note})
+	x := &trusted{worker: a, lease: lease, claim: simulation.ClaimOf(ref.ID), number: ref.Number, token: lease.Token()}
+	x.add(simulation.Event{Kind: simulation.Acquired, Until: a.history.At(until), Text: r.note(), Passes: r.opts.LocalHandoffs})
 	done := lease.Done()
 	go func() {
 		<-done
@@ -34,7 +35,7 @@ func (a *worker) take(lease *hasp.Lease, note string) *trusted {
 
 // add writes something down about the lease.
 func (x *trusted) add(e simulation.Event) {
-	e.Claim, e.Number = x.claim, x.number
+	e.Claim, e.Number, e.Token = x.claim, x.number, x.token
 	x.history.Add(e)
 }
 
@@ -240,7 +241,7 @@ func (x *trusted) lost(ctx context.Context, r request) {
 			if lease.Token() <= x.lease.Token() {
 				x.history.Wrongf(x.client, "G3: reclaimed with token %d, before it was %d", lease.Token(), x.lease.Token())
 			}
-			again := x.take(lease, r.note())
+			again := x.take(lease, r)
 			again.spend(ctx, r.opts.TTL)
 			again.release(ctx)
 		case word == "lost", word == "unknown", word == "closed":

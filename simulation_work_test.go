@@ -22,7 +22,9 @@ type worker struct {
 // work does a few things, one after the other.
 func (a *worker) work(ctx context.Context) {
 	for range 2 + a.throws.IntN(4) {
-		a.pause(ctx, a.throws.Often(0, 5*time.Second))
+		if !a.alike || a.throws.Chance(30) {
+			a.pause(ctx, a.throws.Often(0, 5*time.Second))
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -79,6 +81,10 @@ func (a *worker) options() hasp.LockOptions {
 		o.MaxLine = 1 + a.throws.IntN(2)
 	}
 	o.Reentrant = a.throws.Chance(30)
+	if a.alike && a.throws.Chance(90) { // or else they meet in no gate
+		o.TTL, o.Grace, o.NoRenew, o.MaxLine = time.Second, 0, false, 0
+	}
+	o.LocalHandoffs = simulation.Pick(a.throws, 0, 0, 1, 3, 63, -1)
 	return o
 }
 
@@ -104,6 +110,9 @@ func (a *worker) request() request {
 	n := 1 + a.throws.IntN(2)
 	permits := 2 + a.throws.IntN(2)
 	kind := a.throws.IntN(10)
+	if a.alike && kind > 4 && a.throws.Chance(60) {
+		kind = 0
+	}
 	switch {
 	case kind < 5:
 		m := r.client.Mutex(key)
@@ -196,7 +205,7 @@ func (a *worker) hold(ctx context.Context) {
 	case err != nil:
 		a.refused(r.what, asked, err)
 	default:
-		a.take(lease, r.note()).use(ctx, r)
+		a.take(lease, r).use(ctx, r)
 	}
 	limit := 12 * time.Second // 5 s for the first call of a client, one to hear a signal, 5 s for its own
 	if r.opts.Wait > 0 {
@@ -224,7 +233,7 @@ func (a *worker) do(ctx context.Context) {
 			a.history.Wrongf(a.client, "do: the context carries no lease")
 			return nil
 		}
-		x := a.take(lease, r.note())
+		x := a.take(lease, r)
 		x.spend(ctx, 2*r.opts.TTL)
 		lost = errors.Is(lease.Err(), hasp.ErrLost)
 		if cause := context.Cause(inner); lost != errors.Is(cause, hasp.ErrLost) && asked.Err() == nil && !errors.Is(cause, hasp.ErrClosed) {
@@ -310,7 +319,7 @@ func (a *worker) resume(ctx context.Context) {
 		a.refused("resume", asked, err)
 		return
 	}
-	x := a.take(lease, r.note())
+	x := a.take(lease, r)
 	a.mu.Lock()
 	t.resumed++
 	twice, token := t.resumed > 1, t.token

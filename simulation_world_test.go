@@ -26,6 +26,7 @@ type simulated struct {
 	network *simulation.Network
 	clients []*hasp.Client
 	closing []bool         // by a worker, on purpose
+	alike   bool           // many workers of few clients want mostly the same
 	beside  sync.WaitGroup // what workers do beside their work
 
 	mu      sync.Mutex
@@ -69,7 +70,12 @@ func newSimulated(h *simulation.History, weather simulation.Weather) *simulated 
 	w := &simulated{history: h, weather: weather, dice: simulation.Dice(h.Seed), store: memlease.NewStore()}
 	w.network = simulation.NewNetwork(h, weather, w.store.Wipe)
 	throws := w.dice.For('c')
-	for i := range 2 + throws.IntN(3) {
+	w.alike = throws.Chance(50)
+	clients := 2 + throws.IntN(3)
+	if w.alike {
+		clients = 2
+	}
+	for i := range clients {
 		drv := w.network.Driver(i, w.store.Driver())
 		client, err := hasp.New(drv, &hasp.Options{Name: fmt.Sprintf("client-%c", 'a'+i)})
 		if err != nil {
@@ -97,6 +103,9 @@ func (w *simulated) run() {
 	var workers sync.WaitGroup
 	throws := w.dice.For('n')
 	busy := make([]string, 3+throws.IntN(4))
+	if w.alike {
+		busy = make([]string, 6+throws.IntN(4))
+	}
 	for i := range busy {
 		a := &worker{simulated: w, client: i % len(w.clients), throws: w.dice.For('a', uint64(i)), busy: &busy[i]}
 		workers.Go(func() { a.work(ctx) })

@@ -68,7 +68,9 @@ func (o *Options) resolve() (Options, error) {
 
 // lock is what a candidate asks of its client. All else is as by default, whatever the
 // client's locks have: a candidate waits as long as it must, no line is too long for it,
-// its term is renewed, and it shares that with nobody.
+// its term is renewed, and it shares that with nobody. No
+// term goes on to another candidate of the process without the store: terms are told
+// apart by their numbers.
 func (o *Options) lock() hasp.LockOptions {
-	return hasp.LockOptions{TTL: o.TTL, Grace: o.Grace, Label: o.Label}
+	return hasp.LockOptions{TTL: o.TTL, Grace: o.Grace, LocalHandoffs: -1, Label: o.Label}
 }

@@ -73,7 +73,8 @@ func newStage(t *testing.T, o *haspgrpc.Options, handler *service) *stage {
 	t.Helper()
 	s := &stage{T: t, store: memlease.NewStore()}
 	var err error
-	if s.client, err = hasp.New(s.store.Driver(), nil); err != nil {
+	each := hasp.LockOptions{LocalHandoffs: -1} // each call stands in the line that the tests look at
+	if s.client, err = hasp.New(s.store.Driver(), &hasp.Options{Lock: each}); err != nil {
 		t.Fatal(err)
 	}
 	s.locks, err = haspgrpc.New(s.client, map[string]haspgrpc.Key{

@@ -27,7 +27,9 @@ type stage struct {
 func newStage(t *testing.T, o *hasphttp.Options, handler http.HandlerFunc) *stage {
 	t.Helper()
 	s := &stage{T: t, store: memlease.NewStore()}
-	client, err := hasp.New(s.store.Driver(), &hasp.Options{Name: "server"})
+	client, err := hasp.New(s.store.Driver(), &hasp.Options{
+		Name: "server", Lock: hasp.LockOptions{LocalHandoffs: -1}, // each request stands in the line that the tests look at
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,9 @@ func startRedis(t *testing.T) (*servers.Redis, *hasp.Client) {
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
-	client, err := hasp.New(redislease.New(rdb, nil), nil)
+	client, err := hasp.New(redislease.New(rdb, nil), &hasp.Options{
+		Lock: hasp.LockOptions{LocalHandoffs: -1}, // each request stands in the line that the tests look at
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

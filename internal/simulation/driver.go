@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"sync"
@@ -86,12 +87,41 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 		c := ClaimOf(j.Resume.ID)
 		ask.Resume, ask.ResumeNumber = &c, j.Resume.Number
 	}
+	leaves := d.leaving(&j)
 	//nolint:contextcheck // a request on its way does not end with its caller
 	a := d.begin(Event{Claim: ClaimOf(j.ID), Verb: Join, Number: j.Number, Ask: ask}, func() answer {
 		s, err := d.inner.Join(afar(), j)
+		if err == nil {
+			leaves(Executed, nil)
+		}
 		return answer{standing: s, err: err}
 	}).wait(ctx)
+	if !errors.Is(a.err, context.Canceled) { // else a signal told of the step before its answer
+		leaves(Answered, a.err)
+	}
 	return a.standing, a.err
+}
+
+// leaving writes down, as a call of its own, that a claim leaves with the Join of
+// another, and answers what writes down the rest of it.
+func (d *Driver) leaving(j *driver.Join) func(Kind, error) {
+	if j.Leaving == nil {
+		return func(Kind, error) {}
+	}
+	l := *j.Leaving
+	e := Event{Claim: ClaimOf(l.ID), Verb: Leave, Number: l.Number, Text: "with the join of " + ClaimOf(j.ID).String()}
+	l.Unanswered = l.Unanswered || d.mayRepeat(e.Claim)
+	j.Leaving = &l
+	e.Call = d.net.history.sent(e)
+	return func(kind Kind, err error) {
+		step := e
+		if step.Kind, step.Text = kind, ""; err != nil {
+			step.Text = err.Error()
+		} else {
+			step.State = driver.Left
+		}
+		d.net.history.Add(step)
+	}
 }
 
 // answered notes what a call has come to, as a client library would that repeats calls

@@ -14,7 +14,7 @@ const remembered = 10 * time.Second
 type exit struct {
 	*judge
 	claim  Claim
-	lease  *lease
+	lease  *lease        // the latest so far
 	leaves int           // sent
 	ghost  bool          // the client was told of a later stay, by a late copy of the Join
 	left   bool          // one of them found it
@@ -30,9 +30,10 @@ type exit struct {
 // leaving judges when a claim is left, what Release says, and that nothing comes back
 // (P10 to P14).
 func (j *judge) leaving(c Claim) {
-	x := &exit{judge: j, claim: c, lease: j.byClaim[c], wentAt: never, first: never, failed: never}
+	x := &exit{judge: j, claim: c, wentAt: never, first: never, failed: never}
 	for _, i := range j.events[c] {
 		e := &j.history.Events[i]
+		x.lease = j.at(c, i)
 		switch e.Kind { //nolint:exhaustive // the others say nothing of it
 		case Sent:
 			if e.Verb == Leave || e.Verb == Drop {
@@ -117,7 +118,7 @@ func (x *exit) answered(e *Event) {
 
 // released is P12: what Release may say.
 func (x *exit) released(e *Event) {
-	l := x.lease
+	l := x.about(e)
 	if l == nil || l.parking != nil {
 		return
 	}
@@ -125,6 +126,7 @@ func (x *exit) released(e *Event) {
 	switch {
 	case e.Text == "" && lost:
 		x.faultf("P12", e.At, "Release of %s says that all is well, but it was lost", x.claim)
+	case e.Text == "" && x.leaves == 0 && l.stay.ask.local(): // it went on to the next of its process, or waits for it
 	case e.Text == "" && !x.left && !x.spared:
 		x.faultf("P12", e.At, "Release of %s says that all is well, but no Leave found it", x.claim)
 	case e.Text == "lost" && !lost && x.left && e.At < x.bound:
@@ -144,7 +146,7 @@ func (j *judge) waits() {
 		return
 	}
 	for _, l := range j.leases {
-		if s := l.stay; s.granted < never && len(s.ask.Keys) == 1 && s.ask.Resume == nil && l.from-s.granted > most {
+		if s := l.stay; j.before(l) == nil && s.granted < never && len(s.ask.Keys) == 1 && s.ask.Resume == nil && l.from-s.granted > most {
 			j.faultf("G5", l.from, "%s was granted at %s, and its call returned only now", l.claim, s.granted)
 		}
 		if l.over != nil && l.over.Text == "lost" && !l.stay.ask.Life.Own && l.text == "" && !j.ended(l) {

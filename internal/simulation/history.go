@@ -126,6 +126,7 @@ type Event struct {
 	Force  bool          `json:",omitempty"`
 	Token  int64         `json:",omitempty"`
 	Until  time.Duration `json:",omitempty"` // what the lease says
+	Passes int           `json:",omitempty"` // how often in a row its call lets local ones go before others
 	Key    string        `json:",omitempty"`
 	Text   string        `json:",omitempty"`
 	Ask    *Ask          `json:",omitempty"`

@@ -30,6 +30,7 @@ func Judge(h *History) []Fault {
 		j.trust(c)
 		j.leaving(c)
 	}
+	j.passes()
 	j.waits()
 	j.leftovers()
 	slices.SortStableFunc(j.faults, func(a, b Fault) int { return int(a.At - b.At) })
@@ -135,4 +136,33 @@ func (j *judge) order() {
 			}
 		}
 	}
+}
+
+// lag is how long a process may not know that somebody else waits.
+const lag = time.Second
+
+// passes is the other half of G4: a lease goes from one to the next in its process before
+// others who wait, and are known to, as often in a row as its calls allow.
+func (j *judge) passes() {
+	for _, l := range j.leases {
+		row := 0
+		for at := l; j.before(at) != nil && j.awaited(at); at = j.before(at) {
+			row++
+		}
+		if row > max(0, l.passes) {
+			j.faultf("G4", l.from, "%s goes on to the next of its process for the %d. time while others wait, %d are allowed",
+				l.claim, row, l.passes)
+		}
+	}
+}
+
+// awaited says whether somebody else has waited for so long for what the lease keeps that
+// its process must have known.
+func (j *judge) awaited(l *lease) bool {
+	for _, s := range j.ordered {
+		if s.number > l.number && s.shares(l.stay) && s.entered < l.from-lag && s.granted > l.from && s.alive(l.from) {
+			return true
+		}
+	}
+	return false
 }

@@ -56,6 +56,7 @@ type lease struct {
 	from   time.Duration
 	index  int    // of the event Acquired
 	text   string // what Acquired said
+	passes int    // how often in a row it may go before others
 
 	end       time.Duration // its owner stopped to trust it
 	over      *Event
@@ -105,7 +106,8 @@ type ledger struct {
 	stays   map[stayOf]*stay
 	ordered []*stay // as they entered
 	leases  []*lease
-	byClaim map[Claim]*lease
+	byClaim map[Claim]*lease   // the last
+	chains  map[Claim][]*lease // all, as one went on to the next in its process
 	asks    map[Claim]*Ask
 	events  map[Claim][]int // indices of the events of a claim
 	sent    map[int]int     // index of the Sent event of a call
@@ -118,6 +120,7 @@ func newLedger(h *History) *ledger {
 		history: h,
 		stays:   make(map[stayOf]*stay),
 		byClaim: make(map[Claim]*lease),
+		chains:  make(map[Claim][]*lease),
 		asks:    make(map[Claim]*Ask),
 		events:  make(map[Claim][]int),
 		sent:    make(map[int]int),
@@ -233,11 +236,11 @@ func (l *ledger) found(e *Event) {
 
 // owner takes in what the user of a lease did and saw.
 func (l *ledger) owner(index int, e *Event) {
-	lease := l.byClaim[e.Claim]
 	if e.Kind == Acquired {
 		l.acquired(index, e)
 		return
 	}
+	lease := l.about(e)
 	if lease == nil {
 		return
 	}
@@ -276,7 +279,49 @@ func (l *ledger) acquired(index int, e *Event) {
 			s.ask = &Ask{}
 		}
 	}
-	lease := &lease{claim: e.Claim, number: e.Number, token: e.Token, stay: s, from: e.At, index: index, text: e.Text, end: never}
+	lease := &lease{claim: e.Claim, number: e.Number, token: e.Token, stay: s, from: e.At, index: index, text: e.Text, passes: e.Passes, end: never}
 	l.leases = append(l.leases, lease)
 	l.byClaim[e.Claim] = lease
+	l.chains[e.Claim] = append(l.chains[e.Claim], lease)
+}
+
+// about answers the lease that an event is about.
+func (l *ledger) about(e *Event) *lease {
+	for _, lease := range l.chains[e.Claim] {
+		if lease.token == e.Token {
+			return lease
+		}
+	}
+	return l.byClaim[e.Claim]
+}
+
+// at answers the last lease of a claim that was acquired up to an event.
+func (l *ledger) at(c Claim, index int) *lease {
+	var last *lease
+	for _, lease := range l.chains[c] {
+		if lease.index <= index {
+			last = lease
+		}
+	}
+	return last
+}
+
+// before answers the lease of the same stay that went on to this one; nil: it is the
+// first.
+func (l *ledger) before(after *lease) *lease {
+	var last *lease
+	for _, lease := range l.chains[after.claim] {
+		if lease == after {
+			break
+		}
+		if lease.number == after.number {
+			last = lease
+		}
+	}
+	return last
+}
+
+// local says whether the lease of such a claim may go on within its process.
+func (a *Ask) local() bool {
+	return len(a.Keys) == 1 && a.Weight == a.Capacity && (a.Capacity == 1 || a.Capacity == 1<<30) && !a.Life.Own
 }

@@ -241,10 +241,53 @@ var tales = []struct {
 		t.call(3, a1, Extend, driver.Holding, 7)
 	}, "", "G9"},
 	{"G9: renewed after it was released", func(t *tale) {
-		t.takes(0, a1, 7)
+		permit := mutex
+		permit.Capacity = 2
+		t.joins(0, a1, permit, driver.Holding, 7)
+		t.acquired(0.2, a1, 7)
 		t.returns(1, a1, 7)
 		t.call(2, a1, Extend, driver.Gone, 7)
 	}, "", "G9"},
+	{"it goes on to the next of its process", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.hands(1, a1, 7, 1)
+		t.call(2, a1, Extend, driver.Holding, 7)
+		t.returns(3, a1, 7)
+	}, "", ""},
+	{"G2: it goes on with too little trust", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.hands(2.5, a1, 7, 1)
+	}, "", "G2"},
+	{"G3: it goes on with the same token", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.hands(1, a1, 7, 0)
+	}, "", "G3"},
+	{"P17: it goes on with a token of another block", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.hands(1, a1, 7, 64)
+	}, "", "P17"},
+	{"P14: it goes on after it was kept", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.add(1, Event{Kind: Parking, Claim: a1, Number: 7})
+		t.over(1, a1, 7, "released")
+		t.acquiredWith(1, a1, 7, 1)
+	}, "", "P14"},
+	{"G1: it goes on before it was released", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.acquiredWith(1, a1, 7, 1)
+	}, "", "G1"},
+	{"G4: it goes on while another has waited for long", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.joins(0.5, b1, mutex, driver.Waiting, 8)
+		t.hands(1.8, a1, 7, 1)
+	}, "", "G4"},
+	{"it goes on while another has come just now", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.joins(0.5, b1, mutex, driver.Waiting, 8)
+		t.hands(1.2, a1, 7, 1)
+		t.returns(2, a1, 7)
+		t.call(2.1, b1, Leave, driver.Left, 8)
+	}, "", ""},
 	{"P14: renewed after it was kept", func(t *tale) {
 		t.takes(0, a1, 7)
 		t.add(1, Event{Kind: Parking, Claim: a1, Number: 7})

@@ -22,6 +22,7 @@ type known struct {
 	over    time.Duration // the client was told that it is not there any more; never
 	why     string
 	enough  bool          // there was a third of the trust left when its grant was known
+	renewed time.Duration // when the last answered call was sent
 	doubt   time.Duration // it was answered waiting at that time, after its grant was known
 }
 
@@ -31,8 +32,8 @@ type trial struct {
 	*judge
 	claim Claim
 	stays []*known
-	lease *lease
-	ended bool
+	lease *lease        // the latest
+	ended bool          // that one
 	left  time.Duration // a Leave was sent; never
 }
 
@@ -56,7 +57,9 @@ func (j *judge) trust(c Claim) {
 				j.faultf("G2", e.At, "%s says it is trusted until %s, the answers give it until %s", c, e.Until, k.bound)
 			}
 		case Over, Releasing, Parking:
-			t.end(e)
+			if t.about(e) == t.lease { // and not one that has gone on
+				t.end(e)
+			}
 		default:
 		}
 	}
@@ -106,7 +109,7 @@ func (t *trial) sent(e *Event) {
 	}
 	l := t.lease
 	switch {
-	case l.releasing != nil && l.releasing.At < e.At:
+	case l.releasing != nil && l.releasing.At < e.At && !l.stay.ask.local():
 		t.faultf("G9", e.At, "%s is renewed after its owner called Release", t.claim)
 	case l.parking != nil && l.parking.At < e.At:
 		t.faultf("G9", e.At, "%s is renewed after its owner gave it away", t.claim)
@@ -154,6 +157,7 @@ func (t *trial) stands(index int, e *Event, sent Event) {
 	}
 	k.answers++
 	k.life = e.Life
+	k.renewed = max(k.renewed, sent.At)
 	k.bound = max(k.bound, sent.At+e.Life-margin(e.Life))
 	if e.State == driver.Holding && !k.held {
 		k.held, k.sure = true, index
@@ -201,12 +205,9 @@ func (t *trial) believed(number int64) bool {
 }
 
 func (t *trial) acquired(index int, e *Event) {
-	for _, l := range t.leases {
-		if l.index == index {
-			t.lease = l
-		}
-	}
+	t.lease, t.ended = t.at(t.claim, index), false
 	k := t.of(e.Number)
+	t.passed(k, e)
 	switch {
 	case !k.held && !k.told:
 		t.faultf("P1", e.At, "%s is a lease, and nobody said that its stay #%d holds", t.claim, e.Number)
@@ -218,6 +219,25 @@ func (t *trial) acquired(index int, e *Event) {
 		t.faultf("P5", e.At, "%s is a lease by a signal, without the renewal that is due before its use", t.claim)
 	case e.Until > k.bound:
 		t.faultf("G2", e.At, "%s says it is trusted until %s, the answers give it until %s", t.claim, e.Until, k.bound)
+	}
+}
+
+// passed judges a lease that came from another one of its process: with enough trust, or
+// renewed for it (G2), and larger by its token (G3).
+func (t *trial) passed(k *known, e *Event) {
+	was := t.before(t.lease)
+	if was == nil {
+		return
+	}
+	switch {
+	case was.end > e.At:
+		t.faultf("G1", e.At, "%s goes on to the next of its process before its owner has released it", t.claim)
+	case k.bound-e.At < k.life/3 && k.renewed < was.end:
+		t.faultf("G2", e.At, "%s goes on to the next of its process with trust until %s only", t.claim, k.bound)
+	case !was.stay.ask.local() || was.parking != nil || was.over != nil && was.over.Text == "lost":
+		t.faultf("P14", e.At, "%s goes on to the next of its process, and must not", t.claim)
+	case e.Token >= 64*(e.Number+1):
+		t.faultf("P17", e.At, "%s has token %d, which is not in the block of #%d", t.claim, e.Token, e.Number)
 	}
 }
 
@@ -233,7 +253,7 @@ func (t *trial) end(e *Event) {
 		t.faultf("G2", e.At, "%s is over (%s %s), its trust ended at %s", t.claim, e.Kind, e.Text, k.bound)
 	case e.At > k.over:
 		t.faultf("G2", e.At, "%s is over (%s %s), but it %s at %s", t.claim, e.Kind, e.Text, k.why, k.over)
-	case e.Kind == Over && e.Text == "lost" && e.At < k.bound && k.over == never && e.At != k.doubt:
+	case e.Kind == Over && e.Text == "lost" && e.At < k.bound && k.over == never && e.At != k.doubt && !t.judge.ended(t.lease):
 		t.faultf("lost", e.At, "%s is lost without a reason: its trust would have ended at %s", t.claim, k.bound)
 	case e.Kind == Over && e.Text == "released":
 		t.faultf("lost", e.At, "%s is over as released, and its owner released nothing", t.claim)
