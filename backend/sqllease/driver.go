@@ -19,7 +19,7 @@ type Driver struct {
 	tables  Tables
 	stmts   statements
 	session session
-	janitor janitor
+	janitor *Janitor
 	roster  *roster      // which claims live by which sessions
 	burying atomic.Bool  // what dead sessions have left is being removed
 	fresh   atomic.Int64 // lines made
@@ -62,13 +62,14 @@ func New(db *sql.DB, dialect Dialect, opts *Options) *Driver {
 		setup.Probe = d.buryProcesses
 	}
 	d.Client = NewClient(setup, steps{d})
+	d.janitor = NewJanitor(d.Client, dialect.SweepAfter, d.sweepAll)
 	return d
 }
 
 // Close stops the poller and waits for calls in flight, which are cut short. Claims
 // still held stay, with the session and, until the process ends, its proof.
 func (d *Driver) Close(ctx context.Context) error {
-	d.janitor.stop()
+	d.janitor.Stop()
 	first, err := d.Shut(ctx)
 	if !first || err != nil {
 		return err

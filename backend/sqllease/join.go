@@ -49,7 +49,7 @@ func (d *Driver) join(ctx context.Context, j driver.Join) (driver.Standing, erro
 		return st, s.finish()
 	})
 	if err == nil {
-		d.janitor.expect(d)
+		d.janitor.Expect()
 	}
 	return st, err
 }

@@ -36,7 +36,7 @@ type session struct {
 // openSession makes sure that this client's life can be seen before it has a claim.
 func (d *Driver) openSession(ctx context.Context) error {
 	if d.dialect.Witness == nil {
-		d.session.swept.Do(func() { d.janitor.sessions(d) })
+		d.session.swept.Do(d.lookAtSessions)
 		return nil
 	}
 	if d.session.ready() {
@@ -56,7 +56,7 @@ func (d *Driver) openSession(ctx context.Context) error {
 		return first, err
 	})
 	if err == nil && first {
-		d.janitor.sessions(d)
+		d.lookAtSessions()
 	}
 	return err
 }
@@ -325,6 +325,17 @@ func (s *step) buryOwned(inbox [6]byte) (int, error) {
 		return 0, err
 	}
 	return len(rows), s.finish()
+}
+
+// lookAtSessions sweeps sessions, once and beside the caller.
+func (d *Driver) lookAtSessions() {
+	if d.enter() != nil {
+		return
+	}
+	go func() {
+		defer d.calls.Done()
+		d.sweepSessions(d.base)
+	}()
 }
 
 // sweepSessions looks at some sessions, from a random one on, and removes what dead

@@ -3,7 +3,6 @@ package sqllease
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hasp-dev/hasp/driver"
@@ -88,52 +87,6 @@ func (s *step) sweepLine(key string) error {
 		return s.keep(l, s.now+micros(lineRecheck))
 	}
 	return s.exec(stDropLine, []byte(key))
-}
-
-// janitor comes some time after lines were made and sweeps until nothing is due.
-type janitor struct {
-	mu      sync.Mutex
-	timer   *time.Timer // guarded by mu; nil: not expected
-	stopped bool        // guarded by mu
-}
-
-// expect makes the janitor come.
-func (j *janitor) expect(d *Driver) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.timer == nil && !j.stopped {
-		j.timer = time.AfterFunc(d.dialect.SweepAfter, func() { j.come(d) })
-	}
-}
-
-// sessions makes the janitor look at sessions, once and now.
-func (j *janitor) sessions(d *Driver) {
-	if d.enter() != nil {
-		return
-	}
-	go func() {
-		defer d.calls.Done()
-		d.sweepSessions(d.base)
-	}()
-}
-
-func (j *janitor) come(d *Driver) {
-	j.mu.Lock()
-	j.timer = nil
-	j.mu.Unlock()
-	left, err := d.sweepAll(d.base)
-	if err == nil && left {
-		j.expect(d)
-	}
-}
-
-func (j *janitor) stop() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.stopped = true
-	if j.timer != nil {
-		j.timer.Stop()
-	}
 }
 
 // sweepAll sweeps batch by batch and says whether lines are left that will be due.
