@@ -13,8 +13,8 @@ func watching() []Case {
 		{Name: "whoever holds and watches is told that somebody from outside waits, and sees it in every answer", needs: signaler | line, run: holderIsWanted},
 		{Name: "a watched key tells that its holders changed", needs: signaler | line, run: changeIsSignalled},
 		{Name: "a key without a line tells that it may be free", needs: signaler, run: freedIsSignalled},
-		{Name: "a key watched no more is silent", needs: signaler | line, run: stoppedWatch},
-		{Name: "one of two watches on a key may stop", needs: signaler | line, run: twoWatches},
+		{Name: "a key watched no more is silent", needs: signaler, run: stoppedWatch},
+		{Name: "one of two watches on a key may stop", needs: signaler, run: twoWatches},
 	}
 }
 
@@ -104,23 +104,38 @@ func freedIsSignalled(b *bench) error {
 	return b.result()
 }
 
+// stir has somebody do on a key what a watch tells of, and answers as what: that it is
+// wanted or, where nobody can wait, free.
+func (b *bench) stir(other *client) (driver.SignalKind, func(key string)) {
+	if !other.d.Features().Line {
+		return driver.Freed, func(key string) {
+			h := other.claim(key)
+			h.try(holding)
+			h.leave(left)
+		}
+	}
+	return driver.Wanted, func(key string) {
+		h, w := other.claim(key), other.claim(key)
+		h.join(holding)
+		w.join(waiting)
+		h.leave(left)
+		w.leave(left)
+	}
+}
+
 func stoppedWatch(b *bench) error {
 	k, watched := b.key(), b.key()
-	c, other := b.client().listens(), b.client()
+	c := b.client().listens()
 	stop := c.watch(k)
 	defer c.watch(watched)()
 	stop()
 	b.sleep(1)
 	before := c.ear.count(func(s driver.Signal) bool { return s.Key == k })
 	// When the signal of the one has come, that of the other would have come too.
-	c.provokes(driver.Wanted, watched, func() {
-		for _, key := range []string{k, watched} {
-			h, w := other.claim(key), other.claim(key)
-			h.join(holding)
-			w.join(waiting)
-			h.leave(left)
-			w.leave(left)
-		}
+	kind, stir := b.stir(b.client())
+	c.provokes(kind, watched, func() {
+		stir(k)
+		stir(watched)
 	})
 	after := c.ear.count(func(s driver.Signal) bool { return s.Key == k })
 	b.check(after == before, "%d signals of a key that is watched no more", after-before)
@@ -130,14 +145,10 @@ func stoppedWatch(b *bench) error {
 
 func twoWatches(b *bench) error {
 	k := b.key()
-	c, h, other := b.client().listens(), b.client().claim(k), b.client()
+	c := b.client().listens()
 	defer c.watch(k)()
 	c.watch(k)()
-	h.join(holding)
-	c.provokes(driver.Wanted, k, func() {
-		w := other.claim(k)
-		w.join(waiting)
-		w.leave(left)
-	})
+	kind, stir := b.stir(b.client())
+	c.provokes(kind, k, func() { stir(k) })
 	return b.result()
 }
