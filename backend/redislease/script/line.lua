@@ -197,14 +197,16 @@ local function hold(l, c)
   end
 end
 
--- the arithmetic of hold backwards; when the last holder with the smallest capacity
--- goes, the others are asked for theirs
+-- the arithmetic of hold backwards
 local function unhold(l, c)
   l.h, l.used, l.changed = l.h - 1, l.used - c.w, true
-  if c.c > l.cap then
-    return
+  if c.c <= l.cap then
+    l.capn = l.capn - 1
   end
-  l.capn = l.capn - 1
+end
+
+-- when the last holder with the smallest capacity has gone, the others are asked for theirs
+local function recap(l)
   if l.capn > 0 then
     return
   end
@@ -213,13 +215,11 @@ local function unhold(l, c)
     return
   end
   for _, id in ipairs(call('ZRANGEBYSCORE', KEYS[l.k + 1], '-inf', fmt('%.0f', l.g))) do
-    if id ~= c.id then
-      local o = record(id, call('HGET', KEYS[l.k + 3], id), 14)
-      if o.c < l.cap then
-        l.cap, l.capn = o.c, 1
-      elseif o.c == l.cap then
-        l.capn = l.capn + 1
-      end
+    local o = record(id, call('HGET', KEYS[l.k + 3], id), 14)
+    if o.c < l.cap then
+      l.cap, l.capn = o.c, 1
+    elseif o.c == l.cap then
+      l.capn = l.capn + 1
     end
   end
 end
@@ -330,6 +330,7 @@ local function remove(l, c)
   l.n = l.n - 1
   if c.holding then
     unhold(l, c)
+    recap(l)
   end
 end
 
@@ -425,9 +426,21 @@ local function sweep(l)
   local ids = call('ZRANGEBYSCORE', KEYS[l.k + 2], '-inf', fmt('(%.0f', now), 'LIMIT', 0, removals + 1)
   l.dead = #ids > removals
   l.capped = l.capped or l.dead
-  for i = 1, math.min(#ids, removals) do
-    removals = removals - 1
-    remove(l, load(l, ids[i]))
+  if l.dead then
+    ids[#ids] = nil
+  end
+  if #ids > 0 then
+    local texts = call('HMGET', KEYS[l.k + 3], unpack(ids))
+    call('HDEL', KEYS[l.k + 3], unpack(ids))
+    call('ZREM', KEYS[l.k + 1], unpack(ids))
+    call('ZREM', KEYS[l.k + 2], unpack(ids))
+    for i = 1, #ids do
+      if tonumber(sub(texts[i], 1, 13), 16) <= l.g then
+        unhold(l, record(ids[i], texts[i], 14))
+      end
+    end
+    recap(l)
+    removals, l.n, l.dirty = removals - #ids, l.n - #ids, true
   end
   if not l.dead then
     l.soon, l.dirty = tonumber(call('ZRANGE', KEYS[l.k + 2], 0, 0, 'WITHSCORES')[2] or HUGE), true
@@ -686,9 +699,9 @@ local function way(l, c, ahead)
   if ahead == n then
     return now, nil
   end
-  -- what is in its way stands further back: one of those must go first
-  local at = ahead > n + LOOK and now + 1000 or HUGE
-  exps = call('ZMSCORE', KEYS[l.k + 2], unpack(call('ZRANGE', KEYS[l.k + 1], n, math.min(ahead, n + LOOK) - 1)))
+  -- what is in its way stands further back: one of those must go first. Many scores are slow.
+  local at = ahead > 2 * n and now + 2000 or HUGE
+  exps = call('ZMSCORE', KEYS[l.k + 2], unpack(call('ZRANGE', KEYS[l.k + 1], n, math.min(ahead, 2 * n) - 1)))
   for i = 1, #exps do
     at = math.min(at, tonumber(exps[i]))
   end
