@@ -94,8 +94,9 @@ func (g *getLock) lock(ctx context.Context, key string) (func() error, error) {
 
 func (g *getLock) close() error { return errors.Join(g.conn.Close(), g.db.Close()) }
 
-// queues lets contenders hand a key over on a database, beside a lock by hand.
-func (p plan) queues(ctx context.Context, addr, ours, byHand string, bound goal) ([]row, error) {
+// queues lets contenders hand a key over on a database, beside a lock by hand. bounds are
+// those of p50 and p99; none: there is no goal.
+func (p plan) queues(ctx context.Context, addr, ours, byHand string, bounds ...goal) ([]row, error) {
 	g := &stage{plan: p, addr: addr, joining: 10 * time.Millisecond, settling: p.idle / 8, look: func(context.Context, library) (sight, error) {
 		return sight{at: clock()}, nil
 	}}
@@ -109,12 +110,17 @@ func (p plan) queues(ctx context.Context, addr, ours, byHand string, bound goal)
 		if err != nil {
 			return nil, err
 		}
-		what := fmt.Sprintf("release returned -> next acquired in another process, %d waiting, p50; p99: ", n)
-		first := compared(what+ours, gapsOf(r, ours), "")
-		if bound.text != "" {
-			first = bound.judged(fmt.Sprintf("%s-handover-%d", ours, n), what+ours, r.median(ours, "p50"), gapsOf(r, ours), "")
+		what := fmt.Sprintf("release returned -> next acquired in another process, %d waiting, ", n)
+		for i, bound := range bounds {
+			quantile := []string{"p50", "p99"}[i]
+			value := r.median(ours, quantile)
+			rows = append(rows, bound.judged(fmt.Sprintf("%s-handover-%d-%s", ours, n, quantile), what+quantile+": "+ours, value, micros(value), ""))
 		}
-		rows = append(rows, first, compared(what+byHand, gapsOf(r, byHand), ""))
+		what += "p50; p99: "
+		if len(bounds) == 0 {
+			rows = append(rows, compared(what+ours, gapsOf(r, ours), ""))
+		}
+		rows = append(rows, compared(what+byHand, gapsOf(r, byHand), ""))
 	}
 	return rows, nil
 }

@@ -93,6 +93,7 @@ func groups() []group {
 		{"memory", "Redis: memory", measureMemory},
 		{"partition", "Redis: a silent network", measurePartition},
 		{"postgres", "PostgreSQL", measurePostgres},
+		{"growth", "PostgreSQL: what locks leave behind", measureGrowth},
 		{"mariadb", "MariaDB", measureMariaDB},
 		{"local", "Within a process, and in a file", measureLocal},
 	}

@@ -37,7 +37,7 @@ func measureMariaDB(ctx context.Context, p plan) ([]row, error) {
 		compared(what+nameOnMariaDB, micros(r.median(nameOnMariaDB, "p50")), times(r.ratio(nameOnMariaDB, nameGetLock, "p50"), nameGetLock)),
 		compared(what+nameGetLock, micros(r.median(nameGetLock, "p50")), ""),
 	}
-	queues, err := p.queues(ctx, s.DSN(database), nameOnMariaDB, nameGetLock, goal{})
+	queues, err := p.queues(ctx, s.DSN(database), nameOnMariaDB, nameGetLock)
 	return append(rows, queues...), err
 }
 

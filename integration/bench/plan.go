@@ -37,7 +37,7 @@ func full() plan {
 		rounds: 5, pairRounds: 9, window: 300 * time.Millisecond, longWindow: 800 * time.Millisecond, hold: 5 * time.Millisecond,
 		goroutines: []int{2, 4, 64, 256}, waiters: []int{1, 8, 64, 256}, beside: []int{1, 64},
 		processes: 4, contenders: 64, fair: 16, crowd: 1000, locks: 10_000, idle: 10 * time.Second, partitions: 100,
-		queue: []int{1, 64}, churn: 90 * time.Second, versions: make(map[string]string),
+		queue: []int{1, 64}, churn: 3 * time.Minute, versions: make(map[string]string),
 	}
 }
 
