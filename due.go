@@ -6,9 +6,11 @@ import (
 	"github.com/hasp-dev/hasp/driver"
 )
 
-// schedule sets when the renewer looks next; c.mu is held.
+// schedule sets when the renewer looks next; c.mu is held. Claims are taken along from the
+// middle of their interval on: two groups are never further apart than that both ways, so
+// that all claims of one interval come to be renewed in one call.
 func (c *claim) schedule(at time.Time) {
-	c.e.renewals.schedule(c, at, interval(min(c.ttl, max(c.stay.life, minTTL)))/4)
+	c.e.renewals.schedule(c, at, interval(min(c.ttl, max(c.stay.life, minTTL)))/2)
 }
 
 // dueWanted is the sooner of the next renewal and the moment at which a store that does
