@@ -41,7 +41,7 @@ func TestEveryGroupMeasures(t *testing.T) {
 		`\| client commands to a hand-over, 4 waiting: hasp \| \d\.\d\d \|`,
 		`\| hand-overs/s, 4 contenders, no hold: hasp \| \d+ `,
 		`\| renewal of 100 held locks: wall \| [\d.]+ [µm]s \|`,
-		`\| join of a mutex on the server, per call: hasp, free, unused lately \| [\d.]+ µs \| [\d.]+ x`,
+		`\| join of a mutex on the server, each: hasp, free, unused lately \| [\d.]+ µs \| [\d.]+ x`,
 		`\| memory of each further waiter: hasp \| \d+ B \|`,
 		`\| holders on a silent network .*, of 3 \| 3 \|.*\| met \|`,
 		`\| lock \+ release, 1 goroutine, p50: hasp on PostgreSQL \| [\d.]+ [µm]s \| [\d.]+ x by hand`,

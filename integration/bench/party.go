@@ -45,13 +45,13 @@ func claims(n int, key func(i int) string) []driver.Claim {
 // atOnce is how many calls are under way when many are made.
 const atOnce = 256
 
-// each does something with every claim, many at once.
-func each(all []driver.Claim, do func(c *driver.Claim) error) error {
+// each does something with every claim, in so many goroutines.
+func each(goroutines int, all []driver.Claim, do func(c *driver.Claim) error) error {
 	var wg sync.WaitGroup
-	errs := make([]error, atOnce)
-	for from := range atOnce {
+	errs := make([]error, goroutines)
+	for from := range goroutines {
 		wg.Go(func() {
-			for i := from; i < len(all) && errs[from] == nil; i += atOnce {
+			for i := from; i < len(all) && errs[from] == nil; i += goroutines {
 				errs[from] = do(&all[i])
 			}
 		})
@@ -62,7 +62,12 @@ func each(all []driver.Claim, do func(c *driver.Claim) error) error {
 
 // join puts claims into their lines and insists on how they stand there.
 func (p *party) join(ctx context.Context, all []driver.Claim, want driver.State) error {
-	return each(all, func(c *driver.Claim) error {
+	return p.joinBy(ctx, atOnce, all, want)
+}
+
+// joinBy does that in so many goroutines.
+func (p *party) joinBy(ctx context.Context, goroutines int, all []driver.Claim, want driver.State) error {
+	return each(goroutines, all, func(c *driver.Claim) error {
 		s, err := p.Join(ctx, driver.Join{Claim: *c})
 		c.Number = s.Number
 		return stands(s, err, want)
@@ -71,7 +76,7 @@ func (p *party) join(ctx context.Context, all []driver.Claim, want driver.State)
 
 // leave takes claims out.
 func (p *party) leave(ctx context.Context, all []driver.Claim) error {
-	return each(all, func(c *driver.Claim) error {
+	return each(atOnce, all, func(c *driver.Claim) error {
 		s, err := p.Leave(ctx, driver.Leaving{Ref: c.Ref})
 		return stands(s, err, driver.Left)
 	})

@@ -33,7 +33,8 @@ func measureScripts(ctx context.Context, p plan) ([]row, error) {
 // setNX is the least that any lock with a script needs.
 const setNX = `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
 
-// joinCost compares the join of a free mutex with that.
+// joinCost compares the join of a free mutex with that, each sent alone; and what a join
+// costs when many coincide.
 func (p plan) joinCost(ctx context.Context, s *redisServer) ([]row, error) {
 	ours := newParty(s.Addr)
 	defer ours.close(ctx)
@@ -44,8 +45,8 @@ func (p plan) joinCost(ctx context.Context, s *redisServer) ([]row, error) {
 		return nil, err
 	}
 	key := func(i int) string { return fmt.Sprintf("key:%05d", i) }
-	fresh, again := "free, unused lately", "free, just released"
-	join := func(used bool) func(ctx context.Context) (figures, error) {
+	fresh, again, many := "free, unused lately", "free, just released", "free, 256 at once"
+	join := func(used bool, goroutines int) func(ctx context.Context) (figures, error) {
 		return func(ctx context.Context) (figures, error) {
 			all := claims(p.locks, key)
 			if used {
@@ -56,30 +57,36 @@ func (p plan) joinCost(ctx context.Context, s *redisServer) ([]row, error) {
 					return nil, err
 				}
 			}
-			return s.perCall(ctx, func() error { return ours.join(ctx, all, driver.Holding) })
+			return s.perJoin(ctx, len(all), func() error { return ours.joinBy(ctx, goroutines, all, driver.Holding) })
 		}
 	}
 	r, err := interleave(ctx, p.rounds, side{nameRaw, func(ctx context.Context) (figures, error) {
 		value := random()
-		return s.perCall(ctx, func() error {
-			return pipelined(ctx, rdb, p.locks, func(pipe redis.Pipeliner, i int) {
-				script.EvalSha(ctx, pipe, []string{"hasp:{" + key(i) + "}"}, value, 60_000)
-			})
+		return s.perJoin(ctx, p.locks, func() error {
+			for i := range p.locks {
+				if err := script.EvalSha(ctx, rdb, []string{"hasp:{" + key(i) + "}"}, value, 60_000).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
-	}}, side{fresh, join(false)}, side{again, join(true)})
-	const what, usec = "join of a mutex on the server, per call", "usec"
-	ratio, later := r.ratio(fresh, nameRaw, usec), r.ratio(again, nameRaw, usec)
+	}}, side{fresh, join(false, 1)}, side{again, join(true, 1)}, side{many, join(false, atOnce)})
+	const what, usec = "join of a mutex on the server, each", "usec"
+	ratio := r.ratio(fresh, nameRaw, usec)
+	beside := func(name string) row {
+		return compared(what+": hasp, "+name, fmt.Sprintf("%.2f µs", r.median(name, usec)), times(r.ratio(name, nameRaw, usec), "that EVALSHA"))
+	}
 	return []row{
 		compared(what+": EVALSHA of SET NX PX alone", fmt.Sprintf("%.2f µs", r.median(nameRaw, usec)), ""),
 		atMost(1.6, "≤ 1.6 x that EVALSHA").judged("join-fresh", what+": hasp, "+fresh, ratio,
 			fmt.Sprintf("%.2f µs", r.median(fresh, usec)), times(ratio, "that EVALSHA")),
-		compared(what+": hasp, "+again, fmt.Sprintf("%.2f µs", r.median(again, usec)), times(later, "that EVALSHA")),
+		beside(again), beside(many),
 	}, err
 }
 
-// perCall answers the microseconds of one script on the server. What was there before
-// and after it is deleted.
-func (s *redisServer) perCall(ctx context.Context, f func() error) (figures, error) {
+// perJoin answers the microseconds that scripts take on the server for each of n joins,
+// however many of them one script does. What was there before and after it is deleted.
+func (s *redisServer) perJoin(ctx context.Context, n int, f func() error) (figures, error) {
 	if err := s.do(ctx, "CONFIG", "RESETSTAT"); err != nil {
 		return nil, err
 	}
@@ -90,7 +97,7 @@ func (s *redisServer) perCall(ctx context.Context, f func() error) (figures, err
 	if err != nil {
 		return nil, err
 	}
-	return figures{"usec": u.usec / float64(u.calls)}, s.do(ctx, "FLUSHALL", "SYNC")
+	return figures{"usec": u.usec / float64(n)}, s.do(ctx, "FLUSHALL", "SYNC")
 }
 
 // longScripts looks for the longest script of any kind.
