@@ -139,6 +139,7 @@ func (b *batcher) submit(ctx context.Context, c *call) {
 	c.ctx = ctx
 	if f, lead := b.enter(c); lead {
 		go b.serve(f)
+		runtime.Gosched() // the server can work on it while more calls are made
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	aloneBudget = 80 // claims that stand alone, in one call
+	aloneBudget = 64 // claims that stand alone, in one call
 	crowdBudget = 20 // others: each costs five times as much
 )
 
