@@ -17,6 +17,7 @@ type asking struct {
 	backoff  Backoff
 	over     <-chan time.Time // fires when Wait is over
 	news     chan struct{}    // the key may be free
+	listens  bool             // for news
 	queued   string           // the key whose turn the call waits for
 	attempts int              // that were refused
 	holder   string           // who stood in the way of the latest
@@ -121,9 +122,10 @@ func (k *asking) await(ctx context.Context, turn <-chan struct{}, pause <-chan t
 // listen asks, after the first refusal, for news of the keys. The store's signals are
 // kept for those who wait behind, or each would ask for them anew.
 func (k *asking) listen() {
-	if k.attempts > 1 {
+	if k.listens {
 		return
 	}
+	k.listens = true
 	sig, heard := k.e.drv.(driver.Signaler)
 	for _, key := range k.want.keys.full {
 		k.e.watches.add(key, k.news)
@@ -135,7 +137,7 @@ func (k *asking) listen() {
 
 // deafen ends what listen began.
 func (k *asking) deafen() {
-	if k.attempts == 0 {
+	if !k.listens {
 		return
 	}
 	for _, key := range k.want.keys.full {

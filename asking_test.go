@@ -103,7 +103,7 @@ func TestAttemptsEndTheWaiting(t *testing.T) {
 				t.Errorf("%q does not say %q", b.err, part)
 			}
 		}
-		once := c.With(hasp.LockOptions{Backoff: hasp.Backoff{MaxAttempts: 1}})
+		once, _, _ := w.lineless(hasp.LockOptions{Backoff: hasp.Backoff{MaxAttempts: 1}})
 		_, err := once.Mutex("k").Lock(w.ctx)
 		wantError(t, err, hasp.ErrHeld)
 		if !strings.Contains(err.Error(), "asked once") {
