@@ -11,15 +11,19 @@ import (
 	"github.com/hasp-dev/hasp/driver/drivertest"
 )
 
-// The suites run one after the other: their times are short, and a busy machine is late.
+// The suites run side by side, each on a server of its own, and with no other test: their
+// times are short, and a busy machine is late.
 //
-//nolint:paralleltest // as it says
+//nolint:paralleltest,tparallel // as it says
 func TestContract(t *testing.T) {
 	for _, isolation := range []string{"READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"} {
 		if testing.Short() && isolation != "REPEATABLE-READ" {
 			continue
 		}
-		t.Run(isolation, func(t *testing.T) { contract(t, isolation) })
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			contract(t, isolation)
+		})
 	}
 }
 

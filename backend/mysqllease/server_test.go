@@ -114,7 +114,7 @@ func (s *server) start(tb testing.TB) bool {
 	s.cmd = exec.Command(path, slices.Concat([]string{
 		"--no-defaults", "--user=" + user(), "--datadir=" + filepath.Join(s.dir, "data"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1", "--port=" + port,
 		"--socket=" + filepath.Join(s.dir, "sock"), "--pid-file=" + filepath.Join(s.dir, "pid"), "--skip-log-bin",
-		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-buffer-pool-size=64M", "--max-connections=1000",
+		"--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=64M", "--max-connections=1000",
 	}, own, s.args)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
