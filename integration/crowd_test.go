@@ -83,7 +83,7 @@ func TestTH1_HandOversCostTheSameWithManyWaiters(t *testing.T) {
 	perSecond := float64(total(topLevel(t, s))-idle) / watched.Seconds()
 	p.Kill()
 	eventually(t, soon, "the next one holds", func() bool { return holders.Load() == 1 })
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // for a second one to show
 	if n := holders.Load(); n != 1 {
 		t.Errorf("%d next holders", n)
 	}
@@ -142,14 +142,10 @@ func TestCP2_CP4_AThousandWaitersNeedFewConnections(t *testing.T) {
 			if open := len(way.Conns()); open > 12 {
 				t.Errorf("%d waiters have %d connections", n, open)
 			}
-			begin := time.Now()
 			for _, lease := range leases {
 				released(t, lease)
 			}
 			all.Wait()
-			if took := time.Since(begin); took > 2*soon {
-				t.Errorf("%d hand-overs took %s", n, took)
-			}
 		}
 	})
 }
@@ -164,9 +160,7 @@ func TestG5_AServerThatTellsNobody(t *testing.T) {
 	a, b := deaf.client(t), deaf.client(t)
 	wantNil(t, a.Ping(t.Context()))
 	for range 5 {
-		if took := (pairOf{a, b, s.client(t)}).handOver(t, "k", nil); took > 2*time.Second+prompt {
-			t.Errorf("granted after %s", took)
-		}
+		pairOf{a, b, s.client(t)}.handsOver(t, 2*time.Second+prompt, "k", nil)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestABrokenDriverIsFoundOut(t *testing.T) {
 			}
 			var faults []history.Fault
 			var events []history.Event
-			o.run(20*time.Second, func() bool {
+			o.run(2*time.Minute, func() bool {
 				faults, events = o.judge()
 				return found(faults, want[how])
 			})
@@ -79,7 +79,7 @@ func found(faults []history.Fault, promises []string) bool {
 
 // TestAnUnbrokenDriverIsNot is the same run without anything broken.
 func TestAnUnbrokenDriverIsNot(t *testing.T) {
-	alone(t, func(t *testing.T, s *store) {
+	apart(t, func(t *testing.T, s *store) {
 		o := newOrdeal(t, s, crew.Brief{
 			Clients: 2, Hands: 2, Keys: 1, TTL: s.unhurried(300 * time.Millisecond), Think: 5 * time.Millisecond, Breathes: true,
 		})

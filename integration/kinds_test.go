@@ -28,15 +28,21 @@ func wants(t *testing.T, acquire func(context.Context) (*hasp.Lease, error)) <-c
 // gets insists on a lease within a time.
 func gets(t *testing.T, lease <-chan *hasp.Lease, within time.Duration, who string) *hasp.Lease {
 	t.Helper()
-	begin := time.Now()
+	l := comes(t, lease, within, who)
+	if l == nil {
+		t.FailNow()
+	}
+	return l
+}
+
+// comes is gets for a goroutine other than the test's.
+func comes(t *testing.T, lease <-chan *hasp.Lease, within time.Duration, who string) *hasp.Lease {
+	t.Helper()
 	select {
 	case l := <-lease:
-		if took := time.Since(begin); took > within {
-			t.Errorf("%s waited %s, want %s", who, took, within)
-		}
 		return l
-	case <-time.After(soon):
-		t.Fatalf("%s got no lease", who)
+	case <-time.After(within):
+		t.Errorf("%s got no lease within %s", who, within)
 		return nil
 	}
 }
@@ -45,7 +51,7 @@ func gets(t *testing.T, lease <-chan *hasp.Lease, within time.Duration, who stri
 // writer waits.
 func TestRW1_ADeadReaderIsNotKeptAliveByAnother(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = time.Second
+		const ttl = 4 * time.Second
 		first := s.puppet(t, "reader 1")
 		first.holds(crew.Order{Lease: "x", Kind: "read", Keys: []string{"k"}, TTL: ttl})
 		c, viewer := s.client(t).With(hasp.LockOptions{TTL: ttl}), s.client(t)
@@ -53,13 +59,13 @@ func TestRW1_ADeadReaderIsNotKeptAliveByAnother(t *testing.T) {
 		writer := wants(t, s.client(t).RWMutex("k").Lock)
 		waiting(t, viewer, "k", 1)
 		first.Kill()
-		eventually(t, ttl+soon/5, "the dead reader is gone", func() bool {
+		eventually(t, ttl+soon, "the dead reader is gone", func() bool {
 			line, err := viewer.Inspect(t.Context(), "k")
 			return err == nil && len(line.Holders) == 1
 		})
 		wantNil(t, second.Err())
 		released(t, second)
-		released(t, gets(t, writer, prompt, "the writer"))
+		released(t, gets(t, writer, soon, "the writer"))
 	})
 }
 
@@ -79,7 +85,7 @@ func TestRW4_AWriterThatGivesUpLetsTheReadersBehindIn(t *testing.T) {
 		if err := <-gaveUp; crew.Class(err) != "held" {
 			t.Errorf("the writer ended with %v", err)
 		}
-		released(t, gets(t, second, prompt, "the second reader"))
+		released(t, gets(t, second, soon, "the second reader"))
 		released(t, first)
 	})
 }
@@ -138,31 +144,25 @@ func TestML1_AllOrNothing(t *testing.T) {
 		_, err := a.With(hasp.LockOptions{Wait: 500 * time.Millisecond}).Mutex("k1", "k2", "k3").Lock(t.Context())
 		wantClass(t, err, "held")
 		for _, key := range []string{"k1", "k3"} {
-			begin := time.Now()
-			released(t, must(c.Mutex(key).Lock(t.Context()))(t))
-			if took := time.Since(begin); took > prompt {
-				t.Errorf("%s was free after %s", key, took)
-			}
+			released(t, must(c.With(hasp.LockOptions{Wait: brief}).Mutex(key).Lock(t.Context()))(t))
 		}
 		_, err = a.Mutex("k1", "k2", "k3").TryLock(t.Context())
 		wantClass(t, err, "held")
 		released(t, held)
-		empty(t, c, prompt)
+		empty(t, c, brief)
 	})
 }
 
 // TestML3_OneLostKeyIsALostLease: an operator takes one key of three.
 func TestML3_OneLostKeyIsALostLease(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = 3 * time.Second
+		const ttl = 9 * time.Second
 		lease := must(s.client(t).With(hasp.LockOptions{TTL: ttl}).Mutex("a", "b", "c").Lock(t.Context()))(t)
 		viewer := s.client(t)
+		trusted := lease.TrustedUntil()
 		wantNil(t, viewer.ForceRelease(t.Context(), "b", 0))
-		begin := time.Now()
-		if took := lost(t, lease, soon).Sub(begin); took > ttl/3+prompt {
-			t.Errorf("told after %s", took)
-		}
-		empty(t, viewer, prompt)
+		notices(t, lease, trusted)
+		empty(t, viewer, brief)
 	})
 }
 
@@ -170,8 +170,10 @@ func TestML3_OneLostKeyIsALostLease(t *testing.T) {
 // killed; all keys of one lease are free together.
 func TestXR1_TheNextOneEntersWhenTheDeadHasExpired(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = time.Second
+		const ttl = 4 * time.Second
 		c := s.client(t).With(hasp.LockOptions{TTL: ttl})
+		var all sync.WaitGroup
+		defer all.Wait()
 		for name, of := range map[string]struct {
 			order crew.Order
 			next  []func(context.Context) (*hasp.Lease, error)
@@ -192,14 +194,18 @@ func TestXR1_TheNextOneEntersWhenTheDeadHasExpired(t *testing.T) {
 			for _, key := range of.order.Keys {
 				waiting(t, s.client(t), key, 1)
 			}
+			begin, left := time.Now(), rest(t, s.client(t), of.order.Keys[0])
 			p.Kill()
-			begin := time.Now()
-			for _, n := range next {
-				released(t, gets(t, n, ttl+500*time.Millisecond, name))
-			}
-			if took := time.Since(begin); took < ttl/3 && s.name != "sqlite" { // there a dead holder is known
-				t.Errorf("%s: granted %s after the kill", name, took)
-			}
+			all.Go(func() {
+				for _, n := range next {
+					if lease := comes(t, n, 2*ttl, name); lease != nil {
+						wantNil(t, lease.Release(t.Context()))
+					}
+				}
+				if took := time.Since(begin); took < left-10*time.Millisecond && s.name != "sqlite" { // there a dead holder is known
+					t.Errorf("%s: granted %s after the kill of one that had %s left", name, took, left)
+				}
+			})
 		}
 	})
 }
@@ -207,7 +213,7 @@ func TestXR1_TheNextOneEntersWhenTheDeadHasExpired(t *testing.T) {
 // TestOP1_OP2_AnOperatorSeesAndEndsExactlyOne.
 func TestOP1_OP2_AnOperatorSeesAndEndsExactlyOne(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = 3 * time.Second
+		const ttl = 9 * time.Second
 		a := s.client(t, hasp.Options{Name: "host:42"}).With(hasp.LockOptions{TTL: ttl})
 		op := s.client(t)
 		lease := must(a.Mutex("k").Lock(t.Context()))(t)
@@ -218,11 +224,9 @@ func TestOP1_OP2_AnOperatorSeesAndEndsExactlyOne(t *testing.T) {
 		}
 		wantClass(t, op.ForceRelease(t.Context(), "k", lease.Token()-64), "not held")
 		wantNil(t, lease.Err())
+		trusted := lease.TrustedUntil()
 		wantNil(t, op.ForceRelease(t.Context(), "k", lease.Token()))
-		begin := time.Now()
-		if took := lost(t, lease, soon).Sub(begin); took > ttl/3+prompt {
-			t.Errorf("told after %s", took)
-		}
+		notices(t, lease, trusted)
 		next := must(op.Mutex("k").Lock(t.Context()))(t)
 		if next.Token() <= lease.Token() {
 			t.Errorf("token %d after %d", next.Token(), lease.Token())

@@ -21,10 +21,11 @@ func startMySQL(t *testing.T) *store {
 	return onMySQL(t)
 }
 
-// onMySQL starts a MariaDB with hasp's tables. What it has answered outlives its process.
+// onMySQL starts a MariaDB with hasp's tables. What it has answered outlives its process,
+// and need not outlive the machine.
 func onMySQL(t *testing.T, args ...string) *store {
 	t.Helper()
-	m := must(servers.StartMariaDB(append([]string{"--max-connections=500", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2"}, args...)...))(t)
+	m := must(servers.StartMariaDB(append([]string{"--max-connections=500", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--innodb-doublewrite=0"}, args...)...))(t)
 	t.Cleanup(func() { wantNil(t, m.Close()) })
 	mysqlExec(t, m, "", "CREATE DATABASE "+mysqlDatabase)
 	db := mysqlHandle(t, m, mysqlDatabase)

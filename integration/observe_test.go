@@ -34,8 +34,9 @@ func sights(t *testing.T, c *hasp.Client) <-chan elect.Leader {
 	return told
 }
 
-// sees wants the observer to be told of a token, 0 for nobody, in time.
-func sees(t *testing.T, told <-chan elect.Leader, token int64, within time.Duration) {
+// sees wants the observer to be told of a token, 0 for nobody, and answers after what time
+// it was.
+func sees(t *testing.T, told <-chan elect.Leader, token int64) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	select {
@@ -43,11 +44,10 @@ func sees(t *testing.T, told <-chan elect.Leader, token int64, within time.Durat
 		if leader.Token != token {
 			t.Fatalf("told of %+v, want token %d", leader, token)
 		}
-		if took := time.Since(begin); took > within {
-			t.Errorf("told after %s, want within %s", took, within)
-		}
+		return time.Since(begin)
 	case <-time.After(soon):
 		t.Fatalf("not told of %d", token)
+		return 0
 	}
 }
 
@@ -57,14 +57,18 @@ func TestAnObserverIsToldByTheStore(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
 		told := sights(t, s.client(t))
 		c := s.client(t)
-		sees(t, told, 0, soon)
-		time.Sleep(500 * time.Millisecond) // a watch begins in the background
-		for range 5 {
-			lease := must(c.Mutex(election).Lock(t.Context()))(t)
-			sees(t, told, lease.Token(), prompt)
-			released(t, lease)
-			sees(t, told, 0, prompt)
-		}
+		sees(t, told, 0)
+		// By itself it looks every two seconds: five times at once within the half of one
+		// is no luck. A watch begins in the background, and a busy machine is late.
+		promptly(t, prompt/2, "the slowest of five sights", func() (most time.Duration) {
+			for range 5 {
+				lease := must(c.Mutex(election).Lock(t.Context()))(t)
+				most = max(most, sees(t, told, lease.Token()))
+				released(t, lease)
+				most = max(most, sees(t, told, 0))
+			}
+			return most
+		})
 	})
 }
 
@@ -74,13 +78,13 @@ func TestAnObserverWhoseSignalsAreCutLooksByItself(t *testing.T) {
 	s := startRedis(t)
 	told := sights(t, s.client(t))
 	c := s.client(t)
-	sees(t, told, 0, soon)
+	sees(t, told, 0)
 	for range 3 {
 		must(s.redis.Command(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub"))(t)
 		lease := must(c.Mutex(election).Lock(t.Context()))(t)
-		sees(t, told, lease.Token(), 2*time.Second+prompt)
+		sees(t, told, lease.Token())
 		must(s.redis.Command(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub"))(t)
 		released(t, lease)
-		sees(t, told, 0, 2*time.Second+prompt)
+		sees(t, told, 0)
 	}
 }

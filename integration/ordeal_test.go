@@ -322,6 +322,17 @@ func ordealLasts() time.Duration {
 
 func never() bool { return false }
 
+// lasts lets the faults happen for a time, and on a machine that is slow until plenty has
+// happened.
+func (o *ordeal) lasts(d time.Duration, plenty func(history.Summary) bool) {
+	o.t.Helper()
+	o.run(d, never)
+	o.run(5*soon, func() bool {
+		events, err := history.Load(o.brief.History)
+		return err == nil && plenty(history.Summarize(events)) // else a line is half there
+	})
+}
+
 // crowd is how many clients an ordeal has, on average: 8 processes of 4.
 const crowd = 8
 
@@ -336,14 +347,18 @@ func endure(t *testing.T, s *store, faults []fault, brief crew.Brief) {
 	if s.sql != nil { // its leases are longer, and its steps fewer
 		lasts, part = 2*lasts, 10
 	}
-	o.run(lasts, never)
+	plenty := func(sum history.Summary) bool {
+		return sum.Held >= slower(100, 3)/part && sum.Seen >= slower(50, 3)/part &&
+			(underRace || sum.Contended >= 50/part && (part > 1 || sum.Killed > 0))
+	}
+	o.lasts(lasts, plenty)
 	o.finish()
 	empty(t, s.client(t), soon)
 	faulty, events := o.judge()
 	o.report(faulty, events)
 	sum := history.Summarize(events)
 	t.Log(sum)
-	if sum.Held < slower(100, 3)/part || sum.Seen < slower(50, 3)/part || !underRace && (sum.Contended < 50/part || part == 1 && sum.Killed == 0) {
+	if !plenty(sum) {
 		t.Error("too little happened for a verdict")
 	}
 	for _, e := range events {
@@ -360,19 +375,25 @@ func endure(t *testing.T, s *store, faults []fault, brief crew.Brief) {
 func TestRW2_SM1_FR5_PZ2_NoHistoryBreaksAPromise(t *testing.T) {
 	brief := crew.Brief{Clients: 4, Hands: 2, Keys: 3, TTL: 600 * time.Millisecond, Think: 100 * time.Millisecond, Breathes: true}
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		s := onRedis(t, persistent)
 		endure(t, s, slices.Concat(worldly(), networked(), serverFaults(), redisFaults()), brief)
 	})
 	t.Run("mysql", func(t *testing.T) {
+		t.Parallel()
 		s, brief := startMySQL(t), brief
 		brief.TTL = s.unhurried(brief.TTL)
 		endure(t, s, slices.Concat(worldly(), networked(), serverFaults()), brief)
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		brief := brief
 		brief.TTL = 1500 * time.Millisecond // a process for each connection takes its time
 		endure(t, startPostgres(t).with("pool=2"), slices.Concat(worldly(), networked(), serverFaults()), brief)
 	})
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		brief := brief
 		brief.Clients = slower(2, 1)
 		endure(t, startSQLite(t), slices.Concat(worldly(), sqliteFaults()), brief)
 	})
@@ -381,7 +402,7 @@ func TestRW2_SM1_FR5_PZ2_NoHistoryBreaksAPromise(t *testing.T) {
 // TestFR5_FixedLeasesHeldForAboutAsLongAsTheyLive has no faults but the clients' own:
 // they work for longer than their leases live.
 func TestFR5_FixedLeasesHeldForAboutAsLongAsTheyLive(t *testing.T) {
-	alone(t, func(t *testing.T, s *store) {
+	apart(t, func(t *testing.T, s *store) {
 		o := newOrdeal(t, s, crew.Brief{
 			Clients: 2, Hands: 4, Keys: 2, TTL: s.unhurried(150 * time.Millisecond), Think: 5 * time.Millisecond,
 		})
@@ -392,13 +413,14 @@ func TestFR5_FixedLeasesHeldForAboutAsLongAsTheyLive(t *testing.T) {
 		if s.sql != nil {
 			lasts, part = 4*lasts, 3
 		}
-		o.run(lasts, never)
+		plenty := func(sum history.Summary) bool { return sum.Held >= slower(50, 3)/part && sum.Lost > 0 }
+		o.lasts(lasts, plenty)
 		o.finish()
 		faults, events := o.judge()
 		o.report(faults, events)
 		sum := history.Summarize(events)
 		t.Log(sum)
-		if sum.Held < slower(50, 3)/part || sum.Lost == 0 {
+		if !plenty(sum) {
 			t.Error("too little happened for a verdict")
 		}
 	})

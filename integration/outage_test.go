@@ -32,7 +32,7 @@ func TestAM1_AJoinWhoseReplyIsLost(t *testing.T) {
 					} else {
 						released(t, lease)
 					}
-					empty(t, s.client(t), 2*time.Second)
+					empty(t, s.client(t), brief)
 				}
 			}
 		}
@@ -74,14 +74,14 @@ func TestAM4_AServerThatPausesItsClients(t *testing.T) {
 			defer resume.Stop()
 		}
 		var lease *hasp.Lease
-		eventually(t, 20*time.Second, "the lock is acquired", func() bool {
+		eventually(t, 2*soon, "the lock is acquired", func() bool {
 			var err error
 			lease, err = c.Mutex("k").Lock(t.Context())
 			return err == nil
 		})
 		released(t, lease)
 		released(t, must(s.client(t).Mutex("k").TryLock(t.Context()))(t))
-		empty(t, s.client(t), time.Second)
+		empty(t, s.client(t), brief)
 	})
 }
 
@@ -91,19 +91,18 @@ func TestBH1_ASilentServerKeepsNobodyLonger(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
 		for _, params := range []string{"", "retries=3&timeout=30s"} {
 			s := s.with("db=0&" + params)
-			c := s.client(t).With(hasp.LockOptions{TTL: 30 * time.Second})
+			c := s.client(t).With(hasp.LockOptions{TTL: 5 * time.Minute})
 			lease := must(c.Mutex("held").Lock(t.Context()))(t)
 			wantNil(t, s.server.Pause())
 			within := func(what string, limit time.Duration, call func(ctx context.Context) error) {
 				t.Helper()
-				ctx, stop := context.WithTimeout(t.Context(), limit)
-				defer stop()
-				begin := time.Now()
-				err := call(ctx)
-				if took := time.Since(begin); took > limit+prompt {
-					t.Errorf("%s took %s, its context %s", what, took, limit)
-				}
-				wantClass(t, err, "unavailable")
+				promptly(t, limit+prompt, what, func() time.Duration {
+					ctx, stop := context.WithTimeout(t.Context(), limit)
+					defer stop()
+					begin := time.Now()
+					wantClass(t, call(ctx), "unavailable")
+					return time.Since(begin)
+				})
 			}
 			const d = 300 * time.Millisecond
 			within("TryLock", d, func(ctx context.Context) error { _, err := c.Mutex("k").TryLock(ctx); return err })
@@ -111,11 +110,11 @@ func TestBH1_ASilentServerKeepsNobodyLonger(t *testing.T) {
 			within("Extend", d, func(ctx context.Context) error { return lease.Extend(ctx, time.Minute) })
 			within("Inspect", d, func(ctx context.Context) error { _, err := c.Inspect(ctx, "k"); return err })
 			within("Ping", d, c.Ping)
-			begin := time.Now()
-			_, _, _ = lease.Err(), lease.TrustedUntil(), lease.Done()
-			if took := time.Since(begin); took > prompt/4 {
-				t.Errorf("looking at a lease took %s", took)
-			}
+			promptly(t, prompt/4, "looking at a lease", func() time.Duration {
+				begin := time.Now()
+				_, _, _ = lease.Err(), lease.TrustedUntil(), lease.Done()
+				return time.Since(begin)
+			})
 			within("Release", 5*time.Second, func(ctx context.Context) error { return lease.Release(ctx) })
 			wantNil(t, s.server.Resume())
 			empty(t, s.client(t), soon)
@@ -138,16 +137,16 @@ func TestBH2_AServerThatComesUpLater(t *testing.T) {
 	})
 }
 
-// TestBH4_ShortPausesLoseNothing: the server stops for half a TTL, again and again.
+// TestBH4_ShortPausesLoseNothing: the server stops for a third of a TTL, again and again.
 func TestBH4_ShortPausesLoseNothing(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
-		const ttl = 2 * time.Second
+		const ttl = 6 * time.Second
 		lease := must(s.client(t).With(hasp.LockOptions{TTL: ttl}).Mutex("k").Lock(t.Context()))(t)
 		for range rounds(3, 20) {
 			wantNil(t, s.server.Pause())
-			time.Sleep(ttl / 2)
+			time.Sleep(ttl / 3)
 			wantNil(t, s.server.Resume())
-			time.Sleep(ttl)
+			time.Sleep(ttl / 2)
 			if lease.Err() != nil {
 				t.Fatal(lease.Err())
 			}
@@ -189,7 +188,7 @@ func TestCP5_AllConnectionsAreKilledBetweenLockAndRelease(t *testing.T) {
 			all.Go(func() { released(t, lease) })
 		}
 		all.Wait()
-		empty(t, s.client(t), prompt)
+		empty(t, s.client(t), brief)
 	})
 }
 
@@ -197,7 +196,7 @@ func TestCP5_AllConnectionsAreKilledBetweenLockAndRelease(t *testing.T) {
 // is told within a renewal interval, and tokens go on rising, also after a burst.
 func TestSL2_AServerThatForgot(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
-		const ttl = 3 * time.Second
+		const ttl = 9 * time.Second
 		forget := map[string]func(){"wipe": func() { wantNil(t, s.wipe(t.Context())) }}
 		burst := rounds(1000, 1000) / 10
 		if s.redis != nil {
@@ -230,11 +229,9 @@ func TestSL2_AServerThatForgot(t *testing.T) {
 			}
 			all.Wait()
 			lease := must(a.Mutex("k").Lock(t.Context()))(t)
+			trusted := lease.TrustedUntil()
 			wipe()
-			begin := time.Now()
-			if took := lost(t, lease, soon).Sub(begin); took > ttl/3+prompt {
-				t.Errorf("%s: told after %s, the renewal interval is %s", name, took, ttl/3)
-			}
+			notices(t, lease, trusted)
 			for key, before := range map[string]int64{"k": lease.Token(), "burst": most} {
 				next := must(b.Mutex(key).Lock(t.Context()))(t)
 				if next.Token() <= before {
@@ -250,7 +247,7 @@ func TestSL2_AServerThatForgot(t *testing.T) {
 // told, and later tokens are larger.
 func TestSL1_AFailoverForgets(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = 3 * time.Second
 	pair := must(servers.StartPair(servers.RedisOptions{}))(t)
 	t.Cleanup(func() { wantNil(t, pair.Close()) })
 	way := must(proxy.New(pair.Primary.Addr))(t)
@@ -262,15 +259,15 @@ func TestSL1_AFailoverForgets(t *testing.T) {
 	wantNil(t, pair.CutOff())
 	_, err := careful.Mutex("careful").TryLock(t.Context())
 	wantClass(t, err, "unavailable")
-	empty(t, c, 2*time.Second)
+	empty(t, c, soon)
 	lease := must(c.Mutex("k").Lock(t.Context()))(t)
 	pair.Primary.Kill()
 	wantNil(t, pair.Promote())
 	wantNil(t, way.Redirect(pair.Replica.Addr))
 	next := must(storeOf(pair.Replica).client(t).Mutex("k").Lock(t.Context()))(t)
-	begin := time.Now()
-	if took := lost(t, lease, soon).Sub(begin); took > ttl {
-		t.Errorf("told %s after the failover", took)
+	failedOver := time.Now()
+	if at := lost(t, lease, soon); at.After(failedOver.Add(2 * ttl)) {
+		t.Errorf("told %s after the failover", at.Sub(failedOver))
 	}
 	if next.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", next.Token(), lease.Token())
@@ -282,7 +279,7 @@ func TestSL1_AFailoverForgets(t *testing.T) {
 func TestSL4_AServerWithoutMemory(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)
-	const ttl = time.Second
+	const ttl = 3 * time.Second
 	c := s.client(t).With(hasp.LockOptions{TTL: ttl})
 	lease := must(c.Mutex("k").Lock(t.Context()))(t)
 	wantNil(t, s.redis.Admin().ConfigSet(t.Context(), "maxmemory", "1").Err())
@@ -312,7 +309,7 @@ func TestSL5_AServerThatWantsReplicas(t *testing.T) {
 func TestSC1_ScriptsThatAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := startRedis(t)
-	const ttl = time.Second
+	const ttl = 4 * time.Second
 	c := s.client(t).With(hasp.LockOptions{TTL: ttl})
 	flush := func() { wantNil(t, s.redis.Admin().ScriptFlush(t.Context()).Err()) }
 	flush()
@@ -360,7 +357,7 @@ func TestSC2_ARestartedServer(t *testing.T) {
 	}
 	lease := must(c.Mutex("k").Lock(t.Context()))(t)
 	restart()
-	wantNil(t, lease.Extend(t.Context(), 20*time.Second))
+	wantNil(t, lease.Extend(t.Context(), time.Minute))
 	restart()
 	_, err := c.Mutex("k").TryLock(t.Context())
 	wantClass(t, err, "held")
@@ -388,7 +385,7 @@ func TestCR5_APrimaryThatBecomesAReplica(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	_ = must(s.redis.Command(t.Context(), "REPLICAOF", "NO", "ONE"))(t)
 	begin := time.Now()
-	eventually(t, 2*time.Second, "locks work again", func() bool {
+	eventually(t, soon, "locks work again", func() bool {
 		lease, err := c.Mutex("k").TryLock(t.Context())
 		return err == nil && lease.Release(t.Context()) == nil
 	})

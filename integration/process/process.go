@@ -15,7 +15,7 @@ import (
 )
 
 // Limit bounds every wait for a program: for its being ready, for its end.
-const Limit = 20 * time.Second
+const Limit = time.Minute
 
 // Process is one program that runs, or has run.
 type Process struct {

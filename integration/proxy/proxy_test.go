@@ -188,7 +188,7 @@ func TestRefuseMakesTheServerSeemDown(t *testing.T) {
 	c.want("two")
 }
 
-func TestOneRequestIsSpoiled(t *testing.T) { //nolint:tparallel // the cases share what the server got
+func TestOneRequestIsSpoiled(t *testing.T) { // the cases share what the server got
 	t.Parallel()
 	p, got := echoing(t)
 
