@@ -68,7 +68,7 @@ $(GOLANGCI):
 
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint in every module
-	$(call each,$(CURDIR)/$(GOLANGCI) run ./...)
+	$(call each,$(CURDIR)/$(GOLANGCI) run --allow-serial-runners ./...)
 
 .PHONY: lint/arrows
 lint/arrows: $(GOLANGCI) ## Break every dependency arrow on purpose: lint must notice
