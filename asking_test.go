@@ -322,3 +322,20 @@ func TestALineIsNotAskedTwice(t *testing.T) {
 		wantError(t, w.held(b).Release(w.ctx))
 	})
 }
+
+func TestAPlainClientAsksForAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		a := w.lock(w.client("a"), "k")
+		backoff := fixed(100 * time.Millisecond)
+		backoff.MaxAttempts = 2
+		c, d, _ := w.lineless(hasp.LockOptions{Backoff: backoff, Wait: time.Second})
+		b := w.waiting(c.Plain(), "k")
+		time.Sleep(time.Minute)
+		if n := d.asked(); b.ended() || n < 600 || n > 601 {
+			t.Errorf("asked %d times in a minute, %v", n, b.err)
+		}
+		wantError(t, a.Release(w.ctx))
+		wantError(t, w.held(b).Release(w.ctx))
+	})
+}

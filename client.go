@@ -76,15 +76,16 @@ func (c *Client) With(o LockOptions) *Client {
 }
 
 // Plain derives a client whose locks wait, renew and nest as by default, whatever this
-// client's options say; TTL, Grace, Backoff and Label stay. With can switch NoRenew and Reentrant
-// on but not off, and there are locks that live by being renewed: those of elect and
-// schedule.
+// client's options say; TTL, Grace, Label and the pauses of Backoff stay. With can switch
+// NoRenew and Reentrant on but not off, and there are locks that live by being renewed:
+// those of elect and schedule.
 func (c *Client) Plain() *Client {
 	plain := *c
 	plain.derived = true
 	plain.lock = LockOptions{
 		TTL: c.lock.TTL, Grace: c.lock.Grace, Wait: Forever, Backoff: c.lock.Backoff, Label: c.lock.Label,
 	}
+	plain.lock.Backoff.MaxAttempts = 0
 	return &plain
 }
 
