@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,13 +32,15 @@ func TestTheCommand(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, check := range map[string]func(*testing.T, string){
+	checks := map[string]func(*testing.T, string){
 		"keeps its key while sentinels promote a replica":       commandOnSentinels,
 		"keeps its key while a replica of a cluster takes over": commandOnCluster,
 		"works on PostgreSQL":                                   commandOnPostgres,
 		"works on MariaDB":                                      commandOnMariaDB,
 		"speaks TLS":                                            commandByTLS,
-	} {
+	}
+	maps.Copy(checks, onEveryStore())
+	for name, check := range checks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, binary)

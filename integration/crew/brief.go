@@ -33,9 +33,14 @@ type Brief struct {
 	Breathes bool          // renews; else every lease is a fixed one
 
 	// Of a candidate, which has a TTL, and a Hold after which it resigns, 0: never.
-	Elects string        // the election; "": it is no candidate
-	Grace  time.Duration // of its terms
-	Drain  time.Duration // how long it takes to stop
+	Elects   string        // the election; "": it is no candidate
+	Grace    time.Duration // of its terms
+	Drain    time.Duration // how long it takes to stop
+	Patience time.Duration // elect.Options.Drain
+
+	// Of a node, which has a TTL, and a Hold that each run takes.
+	Ticks time.Duration // between two runs; 0: it is no node
+	Skew  time.Duration // of its clock
 }
 
 // Main turns the process into a worker or a puppet and never returns, if that is what
@@ -63,6 +68,9 @@ func (b Brief) run(ctx context.Context) error {
 	}
 	if b.Elects != "" {
 		return stand(ctx, b)
+	}
+	if b.Ticks != 0 {
+		return turn(ctx, b)
 	}
 	return work(ctx, b)
 }

@@ -42,7 +42,7 @@ func stand(ctx context.Context, b Brief) error {
 		stop()
 	}()
 	c := &candidate{brief: b, record: record, dice: rand.New(rand.NewPCG(b.Seed, 2))}
-	c.elector, err = elect.New(client, b.Elects, c.lead, &elect.Options{TTL: b.TTL, Grace: b.Grace})
+	c.elector, err = elect.New(client, b.Elects, c.lead, &elect.Options{TTL: b.TTL, Grace: b.Grace, Drain: b.Patience})
 	if err != nil {
 		return err
 	}
