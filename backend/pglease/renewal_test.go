@@ -159,3 +159,22 @@ func TestAnExpiredSessionIsNotRevived(t *testing.T) {
 		t.Errorf("a claim of the new session is %v", s.State)
 	}
 }
+
+// What is held for long is looked at by the sweep ever less often: each look is a write.
+func TestALineThatIsHeldForLongIsSeldomSwept(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t)
+	c := newClient(t, newPool(t, url))
+	conn := connect(t, url)
+	c.renew(c.holds(10*time.Minute, "held"))
+	for _, minutes := range []int64{0, 30, 600} {
+		exec(t, conn, fmt.Sprintf("UPDATE hasp_lines SET sweep_at = 1, last = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - %d", minutes*60_000_000))
+		if err := c.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := number(t, conn, "SELECT (sweep_at - extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 60000000 FROM hasp_lines WHERE key = 'held'")
+		if want := min(max(minutes, 1), 60); again > want || again < want-1-want/2 {
+			t.Errorf("after %d minutes it is looked at again in %d, want %d", minutes, again, want)
+		}
+	}
+}

@@ -113,3 +113,32 @@ func TestALineInUseIsNotSwept(t *testing.T) {
 		t.Errorf("the next number is %d after %d: %v", s.Number, first.Number+1000000000, err)
 	}
 }
+
+// What is held for long is looked at by the sweep ever less often: each look is a write.
+func TestALineThatIsHeldForLongIsSeldomSwept(t *testing.T) {
+	t.Parallel()
+	_, db := newFile(t)
+	d := sqlitelease.New(db, nil)
+	c := mutex("client", "key")
+	c.Life.Hold = time.Hour
+	if _, err := d.Join(t.Context(), driver.Join{Claim: c}); err != nil {
+		t.Fatal(err)
+	}
+	const clock = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+	for _, minutes := range []int64{0, 30, 600} {
+		if _, err := db.Exec("UPDATE hasp_lines SET sweep_at = 0, last = "+clock+" - $1 WHERE key = CAST('key' AS BLOB)", minutes*60_000_000); err != nil {
+			t.Fatal(err)
+		}
+		churn(t, d, 8)
+		var again int64
+		if err := db.QueryRow("SELECT (sweep_at - " + clock + ") / 60000000 FROM hasp_lines WHERE key = CAST('key' AS BLOB)").Scan(&again); err != nil {
+			t.Fatal(err)
+		}
+		if want := min(max(minutes, 1), 60); again > want || again < want-1-want/2 {
+			t.Errorf("after %d minutes it is looked at again in %d, want %d", minutes, again, want)
+		}
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

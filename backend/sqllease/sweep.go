@@ -16,8 +16,9 @@ const (
 	sweepTurns = 8
 	// sweepBatch is how many due lines the janitor looks at in one transaction.
 	sweepBatch = 64
-	// lineRecheck is when a line that is in use is looked at again.
-	lineRecheck = time.Minute
+	// A line that is in use is looked at again after as long as the last of its claims has been
+	// there, within these bounds: what is held for hours costs a few writes.
+	minRecheck, maxRecheck = time.Minute, time.Hour
 )
 
 // sweepSome looks at a few lines that are due. Where each statement is a round trip, one step
@@ -84,7 +85,8 @@ func (s *step) sweepLine(key string) error {
 		return s.handOver() // sets when the line is due, now that it has changed
 	}
 	if l.frontExpiry.Valid {
-		return s.keep(l, s.now+micros(lineRecheck))
+		been := s.now - l.last.Int64 // a number is the time it was given
+		return s.keep(l, s.now+min(max(been, micros(minRecheck)), micros(maxRecheck)))
 	}
 	return s.exec(stDropLine, []byte(key))
 }

@@ -177,7 +177,7 @@ BEGIN
   state := CASE WHEN v_holds THEN 1 ELSE 2 END;
   v_ends := p_now + CASE WHEN v_holds THEN p_life[1] + p_life[2] ELSE p_life[3] END;
   v_until := v_ends + p_life[1] + greatest(2 * p_life[1], 10000000);
-  v_swept := v_until + greatest(p_life[1], 10000000); -- so that not every Join moves the line in the index
+  v_swept := v_until + greatest(p_life[1] / 2, 5000000); -- so that not every Join moves the line in the index
   FOREACH v_key IN ARRAY p_keys LOOP
     INSERT INTO {claims} (key, number, id, keys, weight, capacity, expires_at, joined_at, hold, grace, session, local_index, fixed, revoked, name)
       VALUES (v_key, number, p_id, cardinality(p_keys), p_claim[1], p_claim[2], v_ends, p_now, p_life[1],

@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS {claims} (
   revoked     boolean  NOT NULL, -- no renewal any more
   name        bytea    NOT NULL, -- of the client, for listings
   PRIMARY KEY (key, number)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
   autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX IF NOT EXISTS {prefix}claims_id ON {claims} (id);
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS {lines} (
   waited   bigint  NOT NULL, -- the number of the last claim that began to wait
   soon     bigint  NOT NULL, -- no claim of the line expires before
   sweep_at bigint  NOT NULL
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500,
   autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX IF NOT EXISTS {prefix}lines_sweep ON {lines} (sweep_at);
 

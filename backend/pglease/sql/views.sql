@@ -55,7 +55,9 @@ $$;
 -- Looks at lines that are due, at most p_limit: removes the dead, and the line where it
 -- has been empty for long enough; then at as many sessions, all of which it scans: without
 -- the compiler that so high a cost would call. swept: how many there were.
--- remaining: whether there are lines. A line in use by another step is left for later.
+-- remaining: whether there are lines. A line in use by another step is left for later. One
+-- that has claims is looked at again after as long as the last of them has been there, since
+-- a number is the time it was given: what is held for hours costs a few writes.
 CREATE OR REPLACE FUNCTION {v1_sweep}(p_limit bigint, OUT swept integer, OUT remaining boolean)
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -78,7 +80,8 @@ BEGIN
     DELETE FROM {lines} l WHERE l.key = v_line.key AND l.sweep_at <= v_now
       AND NOT EXISTS (SELECT 1 FROM {claims} c WHERE c.key = l.key);
     IF NOT v_dead_left THEN
-      UPDATE {lines} l SET sweep_at = v_now + 60000000 WHERE l.key = v_line.key AND l.sweep_at <= v_now;
+      UPDATE {lines} l SET sweep_at = v_now + least(greatest(v_now - l.last, 60000000), 3600000000)
+        WHERE l.key = v_line.key AND l.sweep_at <= v_now;
     END IF;
   END LOOP;
   DELETE FROM {sessions} d USING (
