@@ -201,7 +201,7 @@ func number(t *testing.T, db *sql.DB, text string) int64 {
 // within bounds what should take no time but on a busy machine may.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -103,7 +103,7 @@ func TestFiftyCallsThatWaitAreAnsweredOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	_, client := startRedis(t)
 	var inside, done atomic.Int64
-	call := serveGRPC(t, client, &haspgrpc.Options{Wait: 5 * time.Second}, func(context.Context) {
+	call := serveGRPC(t, client, &haspgrpc.Options{Wait: time.Minute}, func(context.Context) {
 		if inside.Add(1) != 1 {
 			t.Error("two at once")
 		}

@@ -86,7 +86,7 @@ func TestFiftyRequestsThatWaitAreAnsweredOneAfterTheOther(t *testing.T) {
 	eachFramework(t, func(t *testing.T, _ *hasp.Client, serve func(*hasphttp.Options, http.HandlerFunc) string) {
 		var inside, done atomic.Int64
 		tokens := make(chan int64, crowd)
-		url := serve(&hasphttp.Options{Wait: 5 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		url := serve(&hasphttp.Options{Wait: time.Minute}, func(w http.ResponseWriter, r *http.Request) {
 			if inside.Add(1) != 1 {
 				t.Error("two at once")
 			}

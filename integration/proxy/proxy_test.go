@@ -85,7 +85,7 @@ func (c *caller) hears(within time.Duration) (string, error) {
 }
 
 const (
-	soon  = 5 * time.Second
+	soon  = time.Minute
 	brief = 50 * time.Millisecond
 )
 
