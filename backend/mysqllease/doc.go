@@ -6,8 +6,10 @@
 // MySQL 8.0 or MariaDB 10.6 or later with InnoDB, through database/sql and
 // github.com/go-sql-driver/mysql, autocommit on. [Migrate] makes the tables; nothing is ever
 // made at lock time. The user needs SELECT, INSERT, UPDATE and DELETE on them, and CREATE to
-// migrate. Steps go to one server that takes writes: the primary of a replication, and of a
-// Galera cluster always the same node, since two nodes do not see each other's row locks.
+// migrate. Steps go to a server that takes writes: the primary of a replication, or a node of
+// a Galera cluster. Its nodes do not see each other's row locks, but of two steps on one line
+// the second to commit is rolled back and tried again. Their clocks must agree, and a guard
+// needs all clients of its key on one node; see docs/stores.md.
 //
 // The handle's DSN needs nothing special. interpolateParams makes no difference: hasp
 // prepares nothing on the server and writes its values into the text, as digits and X'…'.
