@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 )
@@ -82,4 +83,15 @@ func (m image) write(dir string, owner *syscall.Credential) error {
 		}
 	}
 	return nil
+}
+
+// starts are the database servers that may come up at a time. Each is seconds of work, and
+// many at once would keep those that serve already from answering in time.
+var starts = make(chan struct{}, runtime.NumCPU())
+
+// oneOfFew does a start when few others are under way.
+func oneOfFew(start func() error) error {
+	starts <- struct{}{}
+	defer func() { <-starts }()
+	return start()
 }

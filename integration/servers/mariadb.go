@@ -31,7 +31,7 @@ func StartMariaDB(args ...string) (*MariaDB, error) {
 		return nil, err
 	}
 	m := &MariaDB{dir: dir, args: args}
-	if err := m.prepare(); err != nil {
+	if err := oneOfFew(m.prepare); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	for tries := 1; ; tries++ {
@@ -68,7 +68,9 @@ func (m *MariaDB) install() error {
 }
 
 // Start starts the server again after Kill.
-func (m *MariaDB) Start() error {
+func (m *MariaDB) Start() error { return oneOfFew(m.start) }
+
+func (m *MariaDB) start() error {
 	_, port, err := net.SplitHostPort(m.Addr)
 	if err != nil {
 		return err

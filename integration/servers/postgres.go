@@ -41,7 +41,7 @@ func newPostgres(settings []string, prepare func(*Postgres) error) (*Postgres, e
 		return nil, err
 	}
 	p := &Postgres{dir: dir, settings: settings}
-	if err := prepare(p); err != nil {
+	if err := oneOfFew(func() error { return prepare(p) }); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	for tries := 1; ; tries++ {
@@ -102,7 +102,9 @@ func (p *Postgres) run(name string, args ...string) error {
 }
 
 // Start starts the server again after Kill, on the same port and folder.
-func (p *Postgres) Start() error {
+func (p *Postgres) Start() error { return oneOfFew(p.start) }
+
+func (p *Postgres) start() error {
 	_, port, _ := strings.Cut(p.Addr, ":")
 	args := []string{"-D", p.data(), "-p", port, "-k", p.dir, "-h", loopback}
 	for _, s := range p.settings {
