@@ -340,7 +340,7 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
 		c, err := hasp.New(w.store.Driver(), &hasp.Options{
-			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1, NoRenew: true, Reentrant: true},
+			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1, NoRenew: true, Reentrant: true, LocalHandoffs: 63},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -355,6 +355,41 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 		time.Sleep(10 * ttl)
 		if w.wants("1+3"); terms.Load() != 1 {
 			t.Errorf("%d terms, want one that lasts", terms.Load())
+		}
+		stop()
+		_ = c.Close(w.ctx)
+	})
+}
+
+// Observers tell terms apart by their numbers, so two candidates of one process do not hand
+// leadership on between themselves.
+func TestTheTermsOfOneProcessHaveNumbersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c, err := hasp.New(w.store.Driver(), &hasp.Options{Lock: hasp.LockOptions{TTL: ttl, LocalHandoffs: 63}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(w.ctx)
+		var both [2]*elect.Elector
+		for i := range both {
+			if both[i], err = elect.New(c, "e", elect.Stay, nil); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = both[i].Run(ctx) }()
+			synctest.Wait()
+		}
+		number := int64(0)
+		for i := range 6 {
+			now := both[i%2]
+			if n := now.Status().Token / 64; !now.IsLeader() || n <= number {
+				t.Errorf("term %d has number %d after %d", i, n, number)
+			} else {
+				number = n
+			}
+			w.wants("1+1")
+			wantClass(t, now.Resign(w.ctx))
+			synctest.Wait()
 		}
 		stop()
 		_ = c.Close(w.ctx)

@@ -35,7 +35,7 @@ type runner struct {
 }
 
 func newRunner(s *Scheduler, j Job, spec *spec) *runner {
-	lock := hasp.LockOptions{TTL: s.opts.TTL, Grace: -1}
+	lock := hasp.LockOptions{TTL: s.opts.TTL, Grace: -1, LocalHandoffs: -1} // each run by a claim of its own
 	if j.AtMost > 0 {
 		if lock.TTL = min(lock.TTL, j.AtMost); j.AtMost > lock.TTL {
 			lock.MaxHold = j.AtMost - lock.TTL
