@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,9 @@ var (
 type access interface {
 	// run carries out the calls in one transaction and answers the rows of each.
 	run(ctx context.Context, calls ...call) ([][]*row, error)
+	// each carries out the calls in a transaction each, which are not delayed by each other's
+	// way to the server and back.
+	each(ctx context.Context, calls []call) ([][]*row, error)
 	// query runs one statement that only reads.
 	query(ctx context.Context, text string) ([]*row, error)
 	// script runs several statements in one transaction.
@@ -43,23 +47,37 @@ type pooled struct {
 }
 
 func (p pooled) run(ctx context.Context, calls ...call) ([][]*row, error) {
+	return p.transact(ctx, calls)
+}
+
+func (p pooled) each(ctx context.Context, calls []call) ([][]*row, error) {
+	return p.transact(ctx, slices.Collect(slices.Chunk(calls, 1))...)
+}
+
+// transact carries out transactions, in one message.
+func (p pooled) transact(ctx context.Context, transactions ...[]call) ([][]*row, error) {
 	var b strings.Builder
-	b.WriteString("BEGIN ISOLATION LEVEL READ COMMITTED; ")
-	for _, c := range calls {
-		p.names.literal(&b, c)
-		b.WriteString("; ")
+	for _, calls := range transactions {
+		b.WriteString("BEGIN ISOLATION LEVEL READ COMMITTED; ")
+		for _, c := range calls {
+			p.names.literal(&b, c)
+			b.WriteString("; ")
+		}
+		b.WriteString("COMMIT; ")
 	}
-	b.WriteString("COMMIT")
 	results, err := p.send(ctx, b.String())
 	if err != nil {
 		return nil, err
 	}
-	if len(results) != len(calls)+2 {
-		return nil, errColumns
-	}
-	all := make([][]*row, len(calls))
-	for i, r := range results[1 : len(calls)+1] {
-		all[i] = rowsOf(r)
+	var all [][]*row
+	for _, calls := range transactions {
+		if len(results) < len(calls)+2 {
+			return nil, errColumns
+		}
+		for _, r := range results[1 : len(calls)+1] {
+			all = append(all, rowsOf(r))
+		}
+		results = results[len(calls)+2:]
 	}
 	return all, nil
 }
@@ -174,6 +192,18 @@ func (p plain) run(ctx context.Context, calls ...call) ([][]*row, error) {
 		return nil
 	})
 	return all, err
+}
+
+func (p plain) each(ctx context.Context, calls []call) ([][]*row, error) {
+	var all [][]*row
+	for _, c := range calls {
+		rows, err := p.run(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
 }
 
 func (p plain) query(ctx context.Context, text string) ([]*row, error) {

@@ -114,3 +114,36 @@ func TestAClaimThatCouldNotLeaveEndsThoughItsSessionLives(t *testing.T) {
 		}
 	}
 }
+
+// Renewals that are done one by one are a few in each transaction, and still one call.
+func TestManyThatAreRenewedOneByOneAreAnsweredTogether(t *testing.T) {
+	t.Parallel()
+	url := newDatabase(t)
+	c := newClient(t, newPool(t, url))
+	const n = 3*32 + 5
+	var claims []driver.Claim
+	for i := range n {
+		claims = append(claims, c.holds(10*time.Minute, fmt.Sprintf("a:%03d", i), fmt.Sprintf("b:%03d", i)))
+	}
+	for i := range n {
+		w := c.claim(10*time.Minute, claims[i].Keys[1])
+		w.Life.Wait = 10 * time.Minute
+		w.Number = c.join(driver.Join{Claim: w}, driver.Waiting).Number
+		claims = append(claims, w)
+	}
+	for range 2 {
+		for i, s := range c.renew(claims...) {
+			want := driver.Holding
+			if i >= n {
+				want = driver.Waiting
+			}
+			if s.State != want || s.Number != claims[i].Number || s.Behind != (i < n) {
+				t.Errorf("claim %d is %+v", i, s)
+			}
+		}
+	}
+	conn := connect(t, url)
+	if lives, sessions := number(t, conn, "SELECT count(*) FROM hasp_claims WHERE session > 0"), number(t, conn, "SELECT count(*) FROM hasp_sessions WHERE session > 0"); lives != 2*n || sessions != 1 {
+		t.Errorf("%d places live with %d sessions, want %d with one", lives, sessions, 2*n)
+	}
+}

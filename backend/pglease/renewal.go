@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxChunk is how many renewals share one transaction, smallChunk how many do that are
-	// done one by one, with all their lines locked.
+	// maxChunk is how many renewals share one message, smallChunk how many of those that are
+	// done one by one share a transaction, with all their lines locked.
 	maxChunk, smallChunk = 200, 32
 	// maxSeen is how many claims are looked at in one statement.
 	maxSeen = 2000
@@ -51,7 +51,7 @@ func (s *steps) Renew(ctx context.Context, items []driver.Renewal, order []int, 
 	slices.SortFunc(rest, func(a, b int) int {
 		return cmp.Or(cmp.Compare(items[a].Keys[0], items[b].Keys[0]), cmp.Compare(items[a].Number, items[b].Number))
 	})
-	for chunk := range slices.Chunk(rest, smallChunk) {
+	for chunk := range slices.Chunk(rest, maxChunk) {
 		some := make([]driver.Renewal, len(chunk)) // a copy: a call given up leaves its goroutine behind
 		for n, i := range chunk {
 			some[n] = items[i]
@@ -239,10 +239,49 @@ func (s *steps) plan(items []driver.Renewal) []int64 {
 	return plan
 }
 
+// renewOnce renews claims, a few in each transaction: its lines are locked while it runs.
 func (s *steps) renewOnce(ctx context.Context, items []driver.Renewal, plan []int64) ([]driver.Standing, error) {
+	var named []naming
+	for i, item := range items {
+		if plan[i] != 0 {
+			named = append(named, naming{item.ID, max(plan[i], -plan[i]), lifetimeOf(item.Life)})
+		}
+	}
+	at := time.Now()
+	if !s.book.begin(named, at) {
+		return nil, errParting
+	}
+	defer s.book.end(named)
+	var calls []call
+	for from := 0; from < len(items); from += smallChunk {
+		to := min(from+smallChunk, len(items))
+		calls = append(calls, s.renewal(items[from:to], plan[from:to]))
+		for i := to; i < len(plan); i++ {
+			if plan[i] < 0 && slices.Contains(plan[from:to], plan[i]) {
+				plan[i] = -plan[i] // it is open by then, or was of no use
+			}
+		}
+	}
+	all, err := s.access.each(ctx, calls)
+	if err != nil {
+		return nil, err
+	}
+	standings := make([]driver.Standing, 0, len(items))
+	for _, rows := range all {
+		some := items[len(standings):min(len(standings)+smallChunk, len(items))]
+		more, err := s.noteRenewed(some, plan[len(standings):], rows, at)
+		if err != nil {
+			return nil, err
+		}
+		standings = append(standings, more...)
+	}
+	return standings, nil
+}
+
+// renewal is the call that renews some claims.
+func (s *steps) renewal(items []driver.Renewal, plan []int64) call {
 	var ids, keys [][]byte
 	var params []int64
-	var named []naming
 	for i, item := range items {
 		ids = append(ids, item.ID[:])
 		keys = append(keys, keysOf(item.Keys)...)
@@ -254,27 +293,21 @@ func (s *steps) renewOnce(ctx context.Context, items []driver.Renewal, plan []in
 		params = append(params, item.Number, int64(item.Mode))
 		params = append(params, lives(item.Life)...)
 		params = append(params, own, plan[i], remember, int64(len(item.Keys)))
-		if plan[i] != 0 {
-			named = append(named, naming{item.ID, max(plan[i], -plan[i]), lifetimeOf(item.Life)})
-		}
 	}
-	inbox, at := items[0].ID.Inbox(), time.Now()
-	if !s.book.begin(named, at) {
-		return nil, errParting
-	}
-	defer s.book.end(named)
-	all, err := s.access.run(ctx, call{"renew", []any{s.self(items[0].ID), inbox[:], ids, params, keys}})
-	if err != nil {
-		return nil, err
-	}
-	if len(all[0]) != len(items)+1 {
+	inbox := items[0].ID.Inbox()
+	return call{"renew", []any{s.self(items[0].ID), inbox[:], ids, params, keys}}
+}
+
+// noteRenewed reads how the claims of one call stand, and keeps it.
+func (s *steps) noteRenewed(items []driver.Renewal, plan []int64, rows []*row, at time.Time) ([]driver.Standing, error) {
+	if len(rows) != len(items)+1 {
 		return nil, errColumns
 	}
-	last := all[0][len(items)]
+	last := rows[len(items)]
 	changed, news := last.counter()
 	now := last.number()
 	standings := make([]driver.Standing, len(items))
-	for i, r := range all[0][:len(items)] {
+	for i, r := range rows[:len(items)] {
 		_ = r.number() // its place
 		standings[i] = r.standing(items[i].Number)
 		joined := r.yes()
