@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/hasp-dev/hasp/backend/sqllease"
 )
 
 // literal writes a value into the text of a statement. Numbers are digits and everything
@@ -24,6 +26,8 @@ func literal(v any) string {
 		return "X'" + hex.EncodeToString(v) + "'"
 	case [][]byte:
 		return listed(v, func(b []byte) string { return literal(b) })
+	case sqllease.Selected:
+		return "SELECT " + strings.Join(strings.Split(literal([][]byte(v)), ", "), " AS v UNION ALL SELECT ") + " AS v"
 	case [][]any:
 		return listed(v, func(row []any) string { return "(" + listed(row, literal) + ")" })
 	}

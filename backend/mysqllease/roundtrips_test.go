@@ -91,3 +91,34 @@ func TestManyRenewalsAreFewRoundTrips(t *testing.T) {
 		}
 	}
 }
+
+// Lines that have served are forgotten together by a few statements of a step that makes a
+// new one; a line in use is left.
+//
+//nolint:paralleltest // counts all that its server does
+func TestLinesThatAreDueAreForgottenTogether(t *testing.T) {
+	s := startServer(t)
+	name := s.database(t)
+	db, d := s.open(t, name), newDriver(t, s, name)
+	for _, c := range inLines(t, d, "client", 20, driver.Holding)[1:] {
+		wants(t, leave(t, d, c.Ref), driver.Left)
+	}
+	run(t, db, "UPDATE hasp_lines SET sweep_at = 0")
+	lines := func() (n int) {
+		t.Helper()
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM hasp_lines WHERE `key` LIKE 'line %'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := questions(t, db)
+	for i := range 8 {
+		joined(t, d, mutex("client", fmt.Sprintf("new %d", i)))
+	}
+	if n := lines(); n != 1 {
+		t.Errorf("%d lines are left, want the one that is in use", n)
+	}
+	if sent := questions(t, db) - before; sent > 8*8+12 {
+		t.Errorf("%d statements for eight new lines, want at most 76", sent)
+	}
+}

@@ -173,9 +173,14 @@ UPDATE {claims} FORCE INDEX (by_id) SET revoked = 1, expires_at = $2, session = 
 UPDATE {claims} FORCE INDEX (by_id) SET id = $2, name = $3, local_index = $4, own = $5, expires_at = $6, grace = $7, hold = $8, fixed = 0, session = 0
 WHERE id = $1;
 
--- Takes claim $1, or several, out of all their lines, or forgets a remembered ID.
+-- Takes claim $1 out of all its lines, or forgets a remembered ID.
 -- name: delete
-DELETE c FROM {claims} AS c FORCE INDEX (by_id) WHERE c.id IN ($1);
+DELETE c FROM {claims} AS c FORCE INDEX (by_id) WHERE c.id = $1;
+
+-- The same of several claims, whose IDs $1 selects: for a long list the server would walk over
+-- the table.
+-- name: delete_all
+DELETE c FROM ($1) AS d STRAIGHT_JOIN {claims} AS c FORCE INDEX (by_id) ON c.id = d.v;
 
 -- Writes line $1: last $2, waited $3 (0: as it was).
 -- name: numbered
@@ -193,9 +198,13 @@ UPDATE {lines} FORCE INDEX (PRIMARY) SET sweep_at = $2 WHERE `key` IN ($1);
 -- name: due
 SELECT `key` FROM {lines} WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2;
 
--- Forgets line $1, or several.
+-- Forgets line $1.
 -- name: drop_line
-DELETE FROM {lines} WHERE `key` IN ($1) ORDER BY `key`;
+DELETE FROM {lines} WHERE `key` = $1;
+
+-- Forgets the lines whose keys $1 selects.
+-- name: drop_lines
+DELETE l FROM ($1) AS d STRAIGHT_JOIN {lines} AS l FORCE INDEX (PRIMARY) ON l.`key` = d.v;
 
 -- Keys from $1 on, above $2 and below $3, at most $4.
 -- name: page

@@ -63,6 +63,9 @@ type Rows interface {
 	Rollback(ctx context.Context, conn *sql.Conn) error
 }
 
+// Selected are values that a statement selects as the column v of a table.
+type Selected [][]byte
+
 // Fault is the meaning of a database's error.
 type Fault struct {
 	Kind FaultKind

@@ -74,6 +74,9 @@ const (
 	stSurveyLines = "survey_lines"
 	stSurvey      = "survey"
 	stMarks       = "marks"
+	// What is written of many at once.
+	stDeleteAll = "delete_all"
+	stDropLines = "drop_lines"
 )
 
 // Tables are the quoted names of the tables.

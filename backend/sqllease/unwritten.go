@@ -119,9 +119,21 @@ func (t *tx) writeAll(f *foresight) error {
 	f.pending = nil
 	clear(f.unwritten)
 	for _, p := range all {
-		if _, err := t.send(p.name, append([]any{p.which}, p.rest[:]...)...); err != nil {
+		if err := t.writeOne(p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *tx) writeOne(p pending) error {
+	name, which := p.name, any(p.which)
+	switch name {
+	case stDelete:
+		name, which = stDeleteAll, Selected(p.which)
+	case stDropLine:
+		name, which = stDropLines, Selected(p.which)
+	}
+	_, err := t.send(name, append([]any{which}, p.rest[:]...)...)
+	return err
 }
