@@ -6,6 +6,7 @@ import (
 	"net"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -83,18 +84,20 @@ func (l *lane) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isCut {
-		l.drop()
+		l.drop(false)
 		l.isCut, l.cut = false, make(chan struct{})
 	}
 }
 
-// drop closes what was cut. go-redis 9.22 forgets to close a connection that was cut while it
-// logged in. l.mu is held.
-func (l *lane) drop() {
+// drop closes connections that failed, or all. go-redis 9.22 forgets to close one that is
+// cut while it logs in. l.mu is held.
+func (l *lane) drop(all bool) {
 	for c := range l.conns {
-		_ = c.Conn.Close()
+		if all || c.failed.Load() {
+			_ = c.Conn.Close()
+			delete(l.conns, c)
+		}
 	}
-	clear(l.conns)
 }
 
 // close gives the lane up.
@@ -102,7 +105,7 @@ func (l *lane) close() {
 	_ = l.rdb.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop()
+	l.drop(true)
 }
 
 // end cuts the flight under way: what it waits for fails at once.
@@ -173,18 +176,61 @@ func (l *lane) add(conn net.Conn) net.Conn {
 type laneConn struct {
 	net.Conn
 
-	lane *lane
+	lane   *lane
+	read   time.Time // when something came last; of the flight's goroutine
+	failed atomic.Bool
 }
 
-// laneSysConn lets go-redis look whether an idle connection was closed by the server.
+// Read implements net.Conn.
+func (c *laneConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.failed.Store(true)
+	} else {
+		c.read = time.Now()
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *laneConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		c.failed.Store(true)
+	}
+	return n, err
+}
+
+// laneSysConn lets go-redis look whether an idle connection was closed by the server. It
+// does so before every command, which costs a system call.
 type laneSysConn struct {
 	*laneConn
 
 	sys syscall.Conn
 }
 
+// fresh is for how long a connection on which something came is not looked at.
+const fresh = time.Second
+
 // SyscallConn implements syscall.Conn.
-func (c laneSysConn) SyscallConn() (syscall.RawConn, error) { return c.sys.SyscallConn() }
+func (c laneSysConn) SyscallConn() (syscall.RawConn, error) {
+	if time.Since(c.read) < fresh {
+		return unseen{}, nil
+	}
+	return c.sys.SyscallConn()
+}
+
+// unseen is a connection that nobody looks at.
+type unseen struct{}
+
+// Control implements syscall.RawConn.
+func (unseen) Control(func(uintptr)) error { return nil }
+
+// Read implements syscall.RawConn.
+func (unseen) Read(func(uintptr) bool) error { return nil }
+
+// Write implements syscall.RawConn.
+func (unseen) Write(func(uintptr) bool) error { return nil }
 
 // SetDeadline implements net.Conn.
 func (c *laneConn) SetDeadline(t time.Time) error { return c.set(c.Conn.SetDeadline, t) }
@@ -199,6 +245,7 @@ func (c *laneConn) set(deadline func(time.Time) error, t time.Time) error {
 	c.lane.mu.Lock()
 	defer c.lane.mu.Unlock()
 	if c.lane.isCut {
+		c.failed.Store(true)
 		return errCut
 	}
 	return deadline(t)
