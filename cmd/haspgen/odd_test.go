@@ -92,10 +92,14 @@ func TestMoreMistakes(t *testing.T) {
 	t.Parallel()
 	const head = "package shop\n\nimport (\n\"context\"\n\"time\"\n)\n\ntype Stamp struct{ time.Time }\n\ntype Orders interface {\n"
 	for says, method := range map[string]string{
-		"11:1: write //hasp:lock without a space": "// hasp:lock key=a\nPay(ctx context.Context) error",
-		"Count has a type that does not compile":  "//hasp:lock key=a\nPay(ctx context.Context) error\nCount(Missing) int",
-		"a time.Time has many texts":              "//hasp:lock key=a:{at}\nPay(ctx context.Context, at Stamp) error",
-		"client=_":                                "//hasp:lock key=a client=_\nPay(ctx context.Context) error",
+		"11:1: write //hasp:lock without a space":  "// hasp:lock key=a\nPay(ctx context.Context) error",
+		"Count has a type that does not compile":   "//hasp:lock key=a\nPay(ctx context.Context) error\nCount(Missing) int",
+		"a time.Time has many texts":               "//hasp:lock key=a:{at}\nPay(ctx context.Context, at Stamp) error",
+		"11:21: expiration=${X:0}: at least 100ms": "//hasp:lock key=\"o\" expiration=${X:0}\nPay(ctx context.Context) error",
+		"11:21: expiration=0: at least 100ms":      "//hasp:lock key=\"o\" expiration=0\nPay(ctx context.Context) error",
+		"11:21: timeout=${X:soon}":                 "//hasp:lock key=\"o\" timeout=${X:soon}\nPay(ctx context.Context) error",
+		"11:21: retry=0: at least 1ms":             "//hasp:lock key=\"o\" retry=0\nPay(ctx context.Context) error",
+		"client=_":                                 "//hasp:lock key=a client=_\nPay(ctx context.Context) error",
 	} {
 		dir := module(t, map[string]string{"shop.go": head + method + "\n}\n"})
 		if code, said := haspgen(t, dir); code != exitWrong || !strings.Contains(said, says) {
