@@ -105,9 +105,10 @@ func TestRS4_ABusyProcessorDoesNotSilenceTheRenewal(t *testing.T) {
 // TestRS5_AThousandLeasesOnASlowNetwork: none is lost, on few connections.
 func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *store) {
-		ttl, n := s.unhurried(3*time.Second), 1000
+		ttl, n := 6*time.Second, 1000
 		if s.sql != nil {
-			n = rounds(200, 1000) // a database takes the first step of each for itself
+			ttl *= 2
+			n = rounds(100, 1000) // a database takes the first step of each for itself
 		}
 		far, way := s.behind(t)
 		c := far.client(t).With(hasp.LockOptions{TTL: ttl})
@@ -138,10 +139,23 @@ func TestRS5_AThousandLeasesOnASlowNetwork(t *testing.T) {
 		}
 		way.Slow(0)
 		for _, lease := range leases {
-			all.Go(func() { released(t, lease) })
+			all.Go(func() { releasedAtLast(t, lease) })
 		}
 		all.Wait()
 	})
+}
+
+// releasedAtLast is released for many at once, of which a busy machine may not answer each
+// in time.
+func releasedAtLast(t *testing.T, l *hasp.Lease) {
+	t.Helper()
+	var err error
+	for range 10 {
+		if err = l.Release(t.Context()); !errors.Is(err, hasp.ErrUnavailable) {
+			break
+		}
+	}
+	wantNil(t, err)
 }
 
 // TestRR1_NothingIsRenewedAfterItsRelease.

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if !set("test.parallel") {
 		// The tests mostly wait, for a TTL to run out or a server to start.
-		_ = flag.Set("test.parallel", strconv.Itoa(slower(12, 4)))
+		_ = flag.Set("test.parallel", strconv.Itoa(slower(8, 4)))
 	}
 	os.Exit(m.Run())
 }

@@ -48,9 +48,9 @@ func TestSW1_AWaiterWhoseClaimEndsIsNotAHolder(t *testing.T) {
 // granted meanwhile, or passed.
 func TestSW2_AWaiterThatWasStoppedHasAWholeLeaseOrNone(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
-		const ttl = 3 * time.Second
+		const ttl = 2 * time.Second
 		b := s.puppet(t, "b")
-		for _, stopped := range []time.Duration{ttl / 3, 3 * ttl} {
+		for _, stopped := range []time.Duration{ttl / 3, 2 * ttl} {
 			lease := must(s.client(t).Mutex("k").Lock(t.Context()))(t)
 			name := fmt.Sprint("after ", stopped)
 			answer := b.begin(crew.Order{Do: "lock", Lease: name, Keys: []string{"k"}, TTL: ttl})
