@@ -44,7 +44,8 @@ func (c *Client) attempt(ctx context.Context, w *want, start time.Time) (*Lease,
 		return nil, err
 	}
 	if !c.e.feats.Line && w.opts.Wait != NoWait {
-		return a.ask(ctx)
+		waits := a // a copy, so that no other call has its own on the heap
+		return waits.ask(ctx)
 	}
 	if a.e.gated(w) {
 		return a.pass(ctx)
@@ -74,9 +75,10 @@ type acquisition struct {
 	over  bool      // so is Wait
 	claim *claim
 
-	gate   *gate // in which the call has the seat, with its claim or about to make one
-	queued int   // how many wait in a gate that it went past
-	broken bool  // the store does not answer, or refuses, whoever asks
+	gate   *gate  // in which the call has the seat, with its claim or about to make one
+	old    *claim // that is left in the same step as the call's own is joined
+	queued int    // how many wait in a gate that it went past
+	broken bool   // the store does not answer, or refuses, whoever asks
 }
 
 // persevere goes from claim to claim until there is an answer.
@@ -120,13 +122,19 @@ const oneAnswer = 150 * time.Millisecond
 func (a *acquisition) once(ctx context.Context) (lease *Lease, again bool, err error) {
 	c, err := a.e.newClaim(a.want, 0)
 	if err != nil {
+		a.forsake()
 		return nil, false, err
 	}
 	a.claim = c
 	if c.gate = a.gate; c.gate != nil {
 		a.e.gates.seat(c.gate, c)
 	}
-	if err := a.enter(ctx, driver.Join{}); err != nil {
+	if a.old != nil {
+		err = a.replace(ctx)
+	} else {
+		err = a.enter(ctx, driver.Join{})
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	return a.stand(ctx)

@@ -39,6 +39,7 @@ type fate uint8
 const (
 	wanted    fate = iota // a call waits for it
 	owned                 // a lease was handed out
+	lingering             // released, and kept for the next call of this process
 	releasing             // a call is leaving with it
 	leaving               // given up; the renewer leaves until that is answered
 	parked                // kept or detached: it lives on without this client
@@ -63,7 +64,7 @@ type claim struct {
 	next     time.Time     // when the next renewal is to be sent
 	urged    uint64        // the latest call when a signal last asked for a renewal: its answer may know nothing of that
 	since    time.Time     // of the grant
-	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this
+	giveUpBy time.Time     // leaving, parked or lost: the claim cannot live after this; lingering: it is left then
 	failure  error         // of the last renewal; while joining, of the Join that another has sent for it
 	asking   *budget       // of the Join under way: its answer is not waited for once it is not needed
 	wake     chan struct{} // of the waiting call; nil while there is none
@@ -195,7 +196,7 @@ func (c *claim) confirms() bool { return c.want.opts.NoRenew || c.e.feats.Confir
 func (c *claim) hurry(now time.Time) {
 	c = c.lockNewest()
 	defer c.mu.Unlock()
-	if c.fate == wanted && (c.stay.phase == joining || c.stay.phase == waiting || c.stay.phase == told) {
+	if c.fate == lingering || c.fate == wanted && (c.stay.phase == joining || c.stay.phase == waiting || c.stay.phase == told) {
 		c.next, c.urged = now, c.sent
 		c.settle(now)
 	}
@@ -227,6 +228,8 @@ func (c *claim) settle(now time.Time) {
 			return
 		}
 		c.schedule(c.dueOwned())
+	case lingering:
+		c.linger(now)
 	case leaving:
 		c.schedule(c.next)
 	case parked:
@@ -259,6 +262,11 @@ func (c *claim) tick(now time.Time) (errand, bool) {
 		return c.tickWanted(now)
 	case owned:
 		return c.tickOwned(now)
+	case lingering:
+		c.stay = c.stay.passed(now)
+		if c.linger(now); c.fate == lingering {
+			return c.errand(now, driver.Extend), true
+		}
 	case leaving:
 		if now.After(c.giveUpBy) {
 			c.e.forget(c)
@@ -320,6 +328,8 @@ func (c *claim) errand(now time.Time, mode driver.Mode) errand {
 		c.schedule(c.stay.until)
 	case c.fate == wanted:
 		c.schedule(c.dueWanted(now))
+	case c.fate == lingering:
+		c.linger(now)
 	default:
 		c.schedule(c.next)
 	}
@@ -335,7 +345,7 @@ func (c *claim) renewed(job errand, a driver.Standing, err error) {
 		c.dropped(now, a, err)
 		return
 	}
-	if c.fate != wanted && c.fate != owned {
+	if c.fate != wanted && c.fate != owned && c.fate != lingering {
 		return
 	}
 	if err != nil {

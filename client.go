@@ -121,8 +121,11 @@ func (e *engine) close(ctx context.Context, prefix string) error {
 	e.mu.Unlock()
 	for _, c := range e.all() {
 		c.mu.Lock()
-		if c.fate == owned {
+		switch c.fate { //nolint:exhaustive // the others end by themselves
+		case owned:
 			c.lease.end(ErrClosed)
+		case lingering:
+			c.retire(e.clk.now())
 		}
 		c.mu.Unlock()
 	}
@@ -184,7 +187,7 @@ func (e *engine) outstanding() (held []string, open bool) {
 				held = append(held, c.want.keys.full...)
 				open = true
 			}
-		case wanted, leaving:
+		case wanted, leaving, lingering:
 			open = true
 		case parked, finished:
 		}

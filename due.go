@@ -43,6 +43,9 @@ func (c *claim) renews() bool {
 // plan sets when the claim is renewed next, after an answer; c.mu is held.
 func (c *claim) plan(call sending, a driver.Standing, now time.Time) {
 	c.next = call.at.Add(interval(min(a.Life, c.ttl)))
+	if c.sticky() { // or nobody would learn in time that somebody waits, if the signal is lost
+		c.next = call.at.Add(min(stickyLook, interval(min(a.Life, c.ttl))))
+	}
 	if a.State == driver.Waiting {
 		if look := now.Add(c.pace(a)); look.Before(c.next) {
 			c.next = look

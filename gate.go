@@ -19,7 +19,10 @@ type gate struct {
 	name  gateName
 	claim *claim  // of who has the seat, once it was made
 	queue []*turn // who waits for the seat
-	idle  bool    // the claim rests: whoever comes next has the seat
+	idle  bool    // the claim lingers without an owner: whoever comes next has the seat
+	ahead *gate   // among the idle ones, by how long they are
+	after *gate
+	deaf  func() // ends the store's signals of the key; nil: they were not asked for
 }
 
 // turn is the place of one call in a gate.
@@ -30,13 +33,6 @@ type turn struct {
 	gate  *gate
 	claim *claim // to go on with; nil: with one to be made
 	err   error  // what the one before found wrong with the store
-}
-
-// take takes the seat of an idle gate.
-func (g *gate) take() bool {
-	was := g.idle
-	g.idle = false
-	return was
 }
 
 // waits is how many wait for the key, as far as the process knows.

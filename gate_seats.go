@@ -14,6 +14,11 @@ type gates struct {
 	mu    sync.Mutex
 	open  map[gateName]*gate
 	spare []*gate // of those that closed
+
+	idle    int                // how many gates are
+	oldest  *gate              // of them
+	newest  *gate              //
+	watched map[string][]*gate // by key, those that the store's signals are for
 }
 
 // spareGates is how many closed gates are kept for the next.
@@ -44,7 +49,8 @@ func (gs *gates) enter(w *want) entry {
 	switch {
 	case g == nil:
 		return entry{seat: gs.make(name)}
-	case g.take():
+	case g.idle:
+		gs.rouse(g)
 		return entry{seat: g, before: g.claim}
 	case w.opts.Wait == NoWait || w.opts.MaxLine > 0: // for the store to say whether it may wait
 		return entry{before: g.claim, queued: g.waits()}
@@ -106,6 +112,9 @@ func (gs *gates) nextOrClose(g *gate) *turn {
 // close ends a gate in which nobody waits; gs.mu is held.
 func (gs *gates) close(g *gate) {
 	delete(gs.open, g.name)
+	if g.deaf != nil {
+		gs.unwatch(g)
+	}
 	*g = gate{}
 	if len(gs.spare) < spareGates {
 		gs.spare = append(gs.spare, g)
@@ -154,7 +163,9 @@ func (a *acquisition) pass(ctx context.Context) (lease *Lease, err error) {
 	case in.seat == nil:
 		return a.around(ctx, in)
 	default:
-		a.gate = in.seat
+		if a.gate = in.seat; in.before != nil {
+			a.adopt(in.before)
+		}
 	}
 	defer func() {
 		if lease == nil { // also of a call that panics

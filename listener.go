@@ -52,6 +52,9 @@ func (e *engine) deliver(s driver.Signal) {
 		}
 		e.watches.rouseAll()
 	case driver.Freed, driver.Wanted, driver.Changed:
+		if s.Kind == driver.Wanted {
+			e.wanted(s.Key)
+		}
 		e.watches.rouse(s.Key)
 	}
 }

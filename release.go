@@ -41,6 +41,9 @@ func (l *Lease) release(ctx context.Context) error {
 			if r.tells && l.claim.e.obs.next() {
 				go l.claim.e.obs.rest()
 			}
+			if r.least != nil {
+				r.least.evict()
+			}
 			return nil
 		case underWay: // another call is releasing: what it comes to counts for this one
 			select {
@@ -72,6 +75,7 @@ type release struct {
 	under <-chan struct{} // closed when the call that is under way has its answer
 	next  *claim          // with joinBehind
 	tells bool            // with handedOn: the caller tells the observer
+	least *claim          // with handedOn: one that lingers no longer, since this one does
 }
 
 // beginRelease decides what to do, and ends the lease.
@@ -111,7 +115,7 @@ func (l *Lease) beginRelease(ctx context.Context) (r release, err error) {
 		}
 		r.step, r.under = underWay, l.settled
 		return r, nil
-	case wanted, parked, finished:
+	case wanted, parked, finished, lingering:
 	}
 	if l.gone {
 		return r, l.lostError("")

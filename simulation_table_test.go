@@ -71,15 +71,15 @@ var brokenFacades = []broken{
 		"claim.go", "	c.lease.end(lost)\n", "	c.lease.end(lost)\n	c.giveUp(now)\n",
 	}}},
 	{"an id is used again after it was gone", "", []edit{{
-		"acquire.go", "	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
-		"	if old := a.claim; old != nil {\n		c.id = old.id\n		a.e.list(c)\n	}\n	a.claim = c\n	if err := a.enter(ctx, driver.Join{}); err",
+		"acquire.go", "	a.claim = c\n	if c.gate = a.gate;",
+		"	if old := a.claim; old != nil {\n		c.id = old.id\n		a.e.list(c)\n	}\n	a.claim = c\n	if c.gate = a.gate;",
 	}}},
 	{"a Join is repeated after its claim was gone", "", []edit{
-		{"acquire.go", "	if c.stay.phase != joining {\n		c.mu.Unlock()\n		return nil\n	}\n", ""},
+		{"acquire.go", "	if c.stay.phase != joining || c.fate != wanted { // or its call has gone\n		c.mu.Unlock()\n		return nil\n	}\n", ""},
 		{"acquire.go", "if err != nil && c.stay.phase == joining {", "if err != nil {"},
 	}},
 	{"a claim that was given up is not left", "", []edit{{
-		"acquire.go", "	c.giveUp(now)\n	return why\n", "	a.e.forget(c)\n	return why\n",
+		"acquire.go", "	a.part(why, now)\n	return why\n", "	a.e.forget(c)\n	return why\n",
 	}}},
 	{"a leave is not repeated", "", []edit{{
 		"claim.go", "		c.failures++\n		c.next = now.Add(min(", "		c.e.forget(c)\n		return\n		c.next = now.Add(min(",
@@ -98,7 +98,7 @@ var brokenFacades = []broken{
 		"release.go", "if was || repeated && l.claim.e.clk.now().Before(l.claim.stay.until) {", "if was {",
 	}}},
 	{"Release ends the lease when it is answered", "", []edit{{
-		"release.go", "		l.end(ErrReleased)\n		c.settle(now)\n", "		c.settle(now)\n",
+		"release.go", "		l.end(ErrReleased)\n		if r", "		if r",
 	}}},
 	{"Keep and Detach end the lease when they are answered", "", []edit{{
 		"park.go", "	l.end(ErrReleased)\n	c.settle(now)\n	return nil", "	c.settle(now)\n	return nil",
@@ -110,6 +110,27 @@ var brokenFacades = []broken{
 		"resume.go", "c.takeOver(ctx, w, p.ref, p.index+1)", "c.takeOver(ctx, w, p.ref, p.index)",
 	}}},
 	{"signals are not heard", "", []edit{{"listener.go", "case driver.Granted, driver.Turn, driver.Ended:\n\t\te.mu.Lock()", "case driver.Turn, driver.Ended:\n\t\te.mu.Lock()"}}},
+	{"a lease goes on however little trust is left", "", []edit{{
+		"gate_handover.go", "	s.phase = told\n	return s.used(now)", "	return s",
+	}}},
+	{"a lease goes on with its token", "", []edit{{"gate_handover.go", "c.bequeath(t, c.index+1, now)", "c.bequeath(t, c.index, now)"}}},
+	{"a lease goes on whoever else waits", "", []edit{{
+		"gate_handover.go", " && c.rivals.allow(now, handoffs)", "",
+	}}},
+	{"who waits outside is not asked for", "", []edit{{"gate.go", "now.Sub(r.asked) > rivalsFresh", "r.asked.IsZero()"}}},
+	{"a lost lease keeps its seat in the gate", "", []edit{{"claim.go", "	c.unseat()\n", ""}}},
+	{"a kept lease keeps its seat in the gate", "", []edit{{"park.go", "	c.unseat()\n", ""}}},
+	{"the next joins, and the one before does not leave", "", []edit{{
+		"gate_handover.go", "j.Leaving = false, 0, &r.leave", "j.Leaving = false, 0, nil",
+	}}},
+	{"a cancelled call keeps the seat", "", []edit{{"gate_seats.go", "	a.e.gates.vacate(g)\n", ""}}},
+	{"a sticky lease goes on with its token", "", []edit{{"sticky.go", "a.gate}, c.index+1, now)", "a.gate}, c.index, now)"}}},
+	{"a sticky lease stays whoever wants it", "", []edit{{"sticky.go", "c.stay.phase == over || c.rivals.behind ||", "c.stay.phase == over ||"}}},
+	{"a sticky lease is not looked at", "deaf", []edit{
+		{"due.go", "	if c.sticky() {", "	if false {"},
+		{"sticky.go", "look.Before(c.next)", "false"},
+	}},
+	{"Close keeps sticky leases", "", []edit{{"client.go", "c.retire(e.clk.now())", ""}}},
 	{"a nested release ends the outer lease", "", []edit{{
 		"release.go", "	l.end(ErrReleased)\n	// or", "	l.outer.end(ErrReleased)\n	// or",
 	}}},

@@ -84,6 +84,7 @@ func (a *worker) options() hasp.LockOptions {
 	if a.alike && a.throws.Chance(90) { // or else they meet in no gate
 		o.TTL, o.Grace, o.NoRenew, o.MaxLine = time.Second, 0, false, 0
 	}
+	o.Sticky = simulation.Pick(a.throws, 0, 0, 0, 700*time.Millisecond, 5*time.Second)
 	o.LocalHandoffs = simulation.Pick(a.throws, 0, 0, 1, 3, 63, -1)
 	return o
 }

@@ -114,7 +114,8 @@ type Signaler interface {
 	Listen(ctx context.Context, inbox [6]byte, deliver func(Signal)) error
 
 	// Watch asks for the unaddressed signals (Freed, Wanted, Changed) of one key, until
-	// stop is called. They are hints: they may come late, twice, or not at all.
+	// stop is called. They are hints: they may come late, twice, or not at all. Neither
+	// does I/O of its own or waits for a delivery: they are called from within deliver, too.
 	Watch(key string) (stop func())
 }
 

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"hash/fnv"
 	"slices"
 	"sync"
@@ -96,9 +95,7 @@ func (d *Driver) Join(ctx context.Context, j driver.Join) (driver.Standing, erro
 		}
 		return answer{standing: s, err: err}
 	}).wait(ctx)
-	if !errors.Is(a.err, context.Canceled) { // else a signal told of the step before its answer
-		leaves(Answered, a.err)
-	}
+	leaves(Answered, a.err)
 	return a.standing, a.err
 }
 
@@ -109,13 +106,14 @@ func (d *Driver) leaving(j *driver.Join) func(Kind, error) {
 		return func(Kind, error) {}
 	}
 	l := *j.Leaving
-	e := Event{Claim: ClaimOf(l.ID), Verb: Leave, Number: l.Number, Text: "with the join of " + ClaimOf(j.ID).String()}
+	with := ClaimOf(j.ID)
+	e := Event{Claim: ClaimOf(l.ID), Verb: Leave, Number: l.Number, With: &with}
 	l.Unanswered = l.Unanswered || d.mayRepeat(e.Claim)
 	j.Leaving = &l
 	e.Call = d.net.history.sent(e)
 	return func(kind Kind, err error) {
 		step := e
-		if step.Kind, step.Text = kind, ""; err != nil {
+		if step.Kind = kind; err != nil {
 			step.Text = err.Error()
 		} else {
 			step.State = driver.Left
@@ -257,8 +255,10 @@ func (d *Driver) Listen(ctx context.Context, inbox [6]byte, deliver func(driver.
 func (d *Driver) relay(s driver.Signal) {
 	n := d.net
 	e := Event{Kind: Made, Claim: Claim{Client: d.client}, Signal: s.Kind.String(), Number: s.Number, Key: s.Key}
-	if s.Kind != driver.Missed {
+	if addressed(s) {
 		e.Claim = ClaimOf(s.ID)
+	}
+	if s.Kind != driver.Missed {
 		n.history.Add(e)
 	}
 	now := n.history.Now()
@@ -275,6 +275,11 @@ func (d *Driver) relay(s driver.Signal) {
 	}
 }
 
+// addressed says whether a signal is for a claim.
+func addressed(s driver.Signal) bool {
+	return s.Kind == driver.Granted || s.Kind == driver.Turn || s.Kind == driver.Ended
+}
+
 // hear delivers a signal that far from now, or when the pause around that has ended.
 func (d *Driver) hear(s driver.Signal, in time.Duration, throws Throws) {
 	n := d.net
@@ -287,7 +292,7 @@ func (d *Driver) hear(s driver.Signal, in time.Duration, throws Throws) {
 			return
 		}
 		e := Event{Kind: Heard, Claim: Claim{Client: d.client}, Signal: s.Kind.String(), Number: s.Number, Key: s.Key}
-		if s.Kind != driver.Missed {
+		if addressed(s) {
 			e.Claim = ClaimOf(s.ID)
 		}
 		n.history.Add(e)

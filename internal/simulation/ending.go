@@ -16,6 +16,7 @@ type exit struct {
 	claim  Claim
 	lease  *lease        // the latest so far
 	leaves int           // sent
+	with   *Claim        // that joined in the step of the last of them
 	ghost  bool          // the client was told of a later stay, by a late copy of the Join
 	left   bool          // one of them found it
 	spared bool          // a repeated one was answered "not there" in time
@@ -37,6 +38,7 @@ func (j *judge) leaving(c Claim) {
 		switch e.Kind { //nolint:exhaustive // the others say nothing of it
 		case Sent:
 			if e.Verb == Leave || e.Verb == Drop {
+				x.with = e.With
 				x.leaves++
 				x.first, x.failed = min(x.first, e.At), never
 				x.sent(i, e)
@@ -52,9 +54,18 @@ func (j *judge) leaving(c Claim) {
 		default:
 		}
 	}
-	if !x.settled && x.failed < x.first+remembered-time.Second && x.failed+4*time.Second < j.last && !j.closes(c) {
+	if !x.settled && x.failed < x.first+remembered-time.Second && x.failed+4*time.Second < j.last && !j.closes(c) && !j.granted(x.with) {
 		j.faultf("P10", x.failed, "%s: its Leave was not answered, and is not repeated", c)
 	}
+}
+
+// granted says that a signal has told a client of the grant of a claim, and so that its
+// Join was done.
+func (j *judge) granted(c *Claim) bool {
+	return c != nil && slices.ContainsFunc(j.events[*c], func(i int) bool {
+		e := &j.history.Events[i]
+		return e.Kind == Heard && e.Signal == driver.Granted.String()
+	})
 }
 
 // closes says that the client of a claim is closed while others may use it.
@@ -70,7 +81,7 @@ func (x *exit) sent(index int, e *Event) {
 		return
 	}
 	switch {
-	case l.parked != nil && l.parked.At <= e.At && !l.stay.alive(e.At): // nothing is there to be left
+	case l.parking != nil && l.parking.At <= e.At && !l.stay.alive(e.At): // nothing is there to be left
 	case l.parked != nil && l.parked.At <= e.At:
 		x.faultf("P14", e.At, "%s is left after it was given away", x.claim)
 	case l.reclaimed == nil && (l.releasing == nil || e.At < l.releasing.At):

@@ -130,6 +130,7 @@ type Event struct {
 	Key    string        `json:",omitempty"`
 	Text   string        `json:",omitempty"`
 	Ask    *Ask          `json:",omitempty"`
+	With   *Claim        `json:",omitempty"` // of a Leave: the claim that joins in the same step
 }
 
 // History is what happened in one run, in the order in which it happened.
@@ -220,6 +221,7 @@ func (e Event) String() string {
 		word("%s", "try", a.Try)
 		word("in place of %s", a.Resume, a.Resume != nil)
 	}
+	word("with the join of %s", e.With, e.With != nil)
 	word("(call %d)", e.Call, e.Call != 0)
 	word("%s", e.Text, e.Text != "")
 	return b.String()

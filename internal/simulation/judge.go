@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hasp-dev/hasp/driver"
 )
 
 // Fault is a promise that a history breaks.
@@ -31,6 +33,7 @@ func Judge(h *History) []Fault {
 		j.leaving(c)
 	}
 	j.passes()
+	j.lingering()
 	j.waits()
 	j.leftovers()
 	slices.SortStableFunc(j.faults, func(a, b Fault) int { return int(a.At - b.At) })
@@ -161,6 +164,43 @@ func (j *judge) passes() {
 func (j *judge) awaited(l *lease) bool {
 	for _, s := range j.ordered {
 		if s.number > l.number && s.shares(l.stay) && s.entered < l.from-lag && s.granted > l.from && s.alive(l.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// lingering is what a lease that is kept after its release owes others, where the weather
+// lets it be measured: it is given back within two seconds of somebody coming, and at last
+// in any case.
+func (j *judge) lingering() {
+	for _, h := range j.ordered {
+		l := j.byClaim[h.claim]
+		if l == nil || l.number != h.number || l.releasing == nil || l.parking != nil || !h.ask.local() || j.closes(h.claim) {
+			continue
+		}
+		if len(l.released) > 0 && l.released[0].Text == "" && h.gone == never && !j.leaves(h.claim) {
+			j.faultf("G12", l.released[0].At, "%s was released, and neither left nor went on", h.claim)
+		}
+		if j.history.Weather != "calm" && j.history.Weather != "deaf" {
+			continue
+		}
+		for _, s := range j.ordered {
+			if s.number <= h.number || !s.shares(h) || s.gone < h.gone {
+				continue
+			}
+			if kept := h.gone - max(s.entered, l.releasing.At); h.gone < never && kept > 2*time.Second+50*time.Millisecond {
+				j.faultf("G5", h.gone, "%s was kept for %s while %s waited for it and nobody used it", h.claim, kept, s.claim)
+			}
+		}
+	}
+}
+
+// leaves says whether a Leave of the claim was sent, or there was no need: it is gone.
+func (j *judge) leaves(c Claim) bool {
+	for _, i := range j.events[c] {
+		e := &j.history.Events[i]
+		if e.Kind == Sent && (e.Verb == Leave || e.Verb == Drop) || e.Kind == Answered && e.State == driver.Gone {
 			return true
 		}
 	}
