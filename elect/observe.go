@@ -13,7 +13,7 @@ import (
 type Leader struct {
 	Name      string        // hasp.Options.Name of its client
 	Token     int64         // of its term: each later term has a larger one
-	Since     time.Time     // when this process saw it lead first; of its own terms, when they began
+	Since     time.Time     // when this process saw it lead first, which no store notes; of its own terms, when they began
 	InLine    time.Duration // how long it has been a candidate: waiting, then leading
 	ExpiresIn time.Duration // until the term expires if it is not renewed, Grace included
 }

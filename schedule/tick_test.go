@@ -328,6 +328,27 @@ func TestMissedTicksAreMadeUpForAsSaid(t *testing.T) {
 	}
 }
 
+// In a rolling deploy nobody may be left who saw the tick begin. Who makes up for missed
+// ticks takes it over all the same.
+func TestMR5_ATickOutlivesAllWhoSawItBeginWhereItIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		job := schedule.Job{Name: "job", Cron: "@every 1h", CatchUp: schedule.CatchUp{Ticks: 1, Within: 2 * time.Hour}}
+		old := f.node("old", skewed(0)).add(job, 10*time.Minute).start()
+		time.Sleep(time.Hour + 5*time.Minute)
+		fresh := f.node("new", skewed(0)).add(job, 10*time.Minute).start()
+		time.Sleep(time.Minute)
+		old.stop()
+		time.Sleep(20 * time.Minute)
+		fresh.stop()
+		// The first run is that of the tick that was missed before anybody was there.
+		if len(f.ticks()) != 2 || len(f.runs) != 3 || f.runs[2].node != "new" || !f.runs[2].tick.Equal(f.runs[1].tick) {
+			t.Errorf("runs %+v, want the second tick to be run to its end by the new process", f.runs)
+		}
+	})
+}
+
 func TestJitterDelaysARunAndNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
