@@ -56,6 +56,7 @@ type flight struct {
 	lane  *lane // what it goes by; nil: the user's client
 	began time.Time
 	calls []*call // none once it has landed
+	told  int     // how many it had then
 }
 
 // batcher lets calls that coincide share round trips. As long as few are under way a
@@ -73,7 +74,7 @@ type batcher struct {
 	queue    []*call
 	idle     []*flight // with their lanes; the last was used last
 	made     []*lane   // all lanes
-	under    int       // calls of the flights
+	under    int       // calls of the flights, those that have just landed among them
 	begun    int       // flights so far
 	watching bool
 }
@@ -233,8 +234,7 @@ func (b *batcher) run(f *flight) {
 	calls := f.calls // only this goroutine changes them
 	b.fly(calls, f.lane)
 	b.mu.Lock()
-	f.calls = calls[:0]
-	b.under -= len(calls)
+	f.calls, f.told = calls[:0], len(calls)
 	b.mu.Unlock()
 	for _, c := range calls {
 		switch {
@@ -254,6 +254,8 @@ func (b *batcher) run(f *flight) {
 func (b *batcher) next(f *flight) (more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.under -= f.told
+	f.told = 0
 	n := min(len(b.queue), maxBatch)
 	if n > 0 && !b.enough(len(b.flights)-1) {
 		b.begin(f, append(f.calls, b.queue[:n]...))
