@@ -93,13 +93,20 @@ func TestDR1_MR1_EachTickRunsOnceWhateverTheClocks(t *testing.T) {
 			l.add(at.UnixMilli())
 			return nil
 		}}
+		// On a machine that is too slow for so many ticks the clocks stand still now and then:
+		// ticks that begin too late are missed, and that is not the matter here.
+		began := time.Now()
+		clock := func() time.Time {
+			_, n := l.row(every)
+			return began.Add(min(time.Since(began), 5*time.Second+time.Duration(n)*every))
+		}
 		var stops []func()
 		for i := range 5 {
 			skew := time.Duration(i-2) * time.Second
-			now := func() time.Time { return time.Now().Add(skew) }
+			now := func() time.Time { return clock().Add(skew) }
 			stops = append(stops, s.node(t, schedule.Options{Now: now, TTL: 30 * time.Second}, job))
 		}
-		eventually(t, patience, fmt.Sprintf("%d ticks in a row have run", want), func() bool {
+		eventually(t, time.Duration(max(1, want/100))*patience, fmt.Sprintf("%d ticks in a row have run", want), func() bool {
 			_, n := l.row(every)
 			return n >= want
 		})
