@@ -56,6 +56,16 @@ func (t *tx) flush() error {
 // renewLife makes sure that a life goes on for as long as a claim was promised.
 func (t *tx) renewLife(l *life) error {
 	inbox, lasts := l.terms.inbox[:], l.terms.lasts(t.d.dialect.Grain)
+	if !t.d.roster.isOpen(l) {
+		n, err := t.affect(stOpenLife, inbox, l.number, lasts)
+		if err != nil {
+			return err
+		}
+		t.after = append(t.after, func() { t.d.roster.opened(l) })
+		if n > 0 { // else it was by another transaction of this client, maybe one whose outcome was unknown
+			return nil
+		}
+	}
 	n, err := t.affect(stRenewLife, inbox, l.number, lasts)
 	if err != nil || n > 0 {
 		return err
@@ -64,19 +74,8 @@ func (t *tx) renewLife(l *life) error {
 	if err != nil || p.until > p.now { // it would have changed nothing, since the clock was set back
 		return err
 	}
-	if t.d.roster.isOpen(l) {
-		t.d.roster.lose(l)
-		return errLifeOver
-	}
-	if n, err = t.affect(stOpenLife, inbox, l.number, lasts); err != nil {
-		return err
-	}
-	if n == 0 { // opened by a transaction whose outcome was unknown, and expired since
-		t.d.roster.lose(l)
-		return errLifeOver
-	}
-	t.after = append(t.after, func() { t.d.roster.opened(l) })
-	return nil
+	t.d.roster.lose(l)
+	return errLifeOver
 }
 
 // enrol lets a claim live by this client's life on its terms, where there is one, and

@@ -15,8 +15,8 @@ const (
 	rowsChunk = 32
 	// aheadChunk is how many do where their lines are read ahead, and aheadPlaces in how many
 	// lines they may stand.
-	aheadChunk  = 256
-	aheadPlaces = 512
+	aheadChunk  = 1000
+	aheadPlaces = 2000
 	// few renewals are done at once whatever it takes.
 	few = 2
 	// rowsAtOnce is how many such transactions run at once; the others are for other calls.
