@@ -22,7 +22,7 @@ type Line struct {
 // Standing is one holder or waiter.
 type Standing struct {
 	Name             string // Options.Name of its client
-	Token            int64  // a waiter's: the one it will hold with
+	Token            int64  // a waiter's: the one it will hold with; within its client it may have gone up by less than 64 since
 	Weight, Capacity int64
 	InLine           time.Duration // since it joined
 	ExpiresIn        time.Duration // until it expires if it is not renewed, Grace included
@@ -94,7 +94,8 @@ func (c *Client) Revoke(ctx context.Context, key string, token int64) error {
 }
 
 // ForceRelease takes a lease away at once: the next in line may hold while the old
-// holder still trusts its lease, until its next renewal. token is as with Revoke.
+// holder still trusts its lease, until its next renewal. token is as with Revoke: of the
+// 64 tokens that a claim has within its client, any names it.
 func (c *Client) ForceRelease(ctx context.Context, key string, token int64) error {
 	return c.endStays(ctx, "force", key, token, true)
 }

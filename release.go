@@ -12,8 +12,9 @@ import (
 // Release gives the keys back and hands over to the next in line. It uses only the
 // values of ctx, not its end, and takes at most 5 s.
 //
-// Nil says that the keys are free now, by this call or an earlier one; also after
-// Keep and Detach, which it leaves alone. ErrLost says that the lease had been lost.
+// Nil says that the keys are free now, by this call or an earlier one, or have gone on
+// within this client: to the next that waits here, or, with LockOptions.Sticky, to the next
+// that comes. It is nil after Keep and Detach, too, which it leaves alone. ErrLost says that the lease had been lost.
 // After any other error the outcome is unknown: the lease is over and no longer
 // renewed, hasp goes on leaving in the background, and Release may be called again.
 func (l *Lease) Release(ctx context.Context) error {
