@@ -340,7 +340,7 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
 		c, err := hasp.New(w.store.Driver(), &hasp.Options{
-			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1, NoRenew: true, Reentrant: true, LocalHandoffs: 63},
+			Lock: hasp.LockOptions{TTL: ttl, Wait: hasp.NoWait, MaxHold: ttl, MaxLine: 1, NoRenew: true, Reentrant: true, LocalHandoffs: 63, Sticky: time.Minute},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +366,7 @@ func TestTheClientsLimitsAreForLocksNotForElections(t *testing.T) {
 func TestTheTermsOfOneProcessHaveNumbersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
-		c, err := hasp.New(w.store.Driver(), &hasp.Options{Lock: hasp.LockOptions{TTL: ttl, LocalHandoffs: 63}})
+		c, err := hasp.New(w.store.Driver(), &hasp.Options{Lock: hasp.LockOptions{TTL: ttl, LocalHandoffs: 63, Sticky: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,9 @@ func TestTheClientsOptionsAreForLocksNotForRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
-		f.lock = hasp.LockOptions{NoRenew: true, Reentrant: true, MaxHold: time.Second, MaxLine: 1, Wait: hasp.NoWait}
+		f.lock = hasp.LockOptions{
+			NoRenew: true, Reentrant: true, MaxHold: time.Second, MaxLine: 1, Wait: hasp.NoWait, LocalHandoffs: 63, Sticky: time.Minute,
+		}
 		job := schedule.Job{Name: "job", Cron: "@every 1h"}
 		a := f.node("a", skewed(0)).add(job, 40*time.Second).start()
 		b := f.node("b", skewed(0)).add(job, 40*time.Second).start()
