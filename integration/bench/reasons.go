@@ -8,9 +8,9 @@ func reasons() map[string]string {
 		steps = "A lock with a token and a place in line is more work than a key that is set. At one call at a time the server's caches are " +
 			"cold: its two scripts then take some 0.03 ms, the script of the raw release 0.007 ms; the client notes the claim beside them."
 		two = "Two goroutines seldom have something to share, so this is like one goroutine: the server's scripts are the difference."
-		few = "Calls that coincide share scripts and round trips, so that a pair costs the server less than half of what bsm/redislock costs " +
+		few = "Calls that coincide share scripts and round trips, so that a pair costs the server about half of what bsm/redislock costs " +
 			"it. What is left are the two steps themselves and the client's side of two calls; raw locks with AutoPipeline cost " +
-			"the server two thirds of that, and miss the goal, too."
+			"the server half of that again, and miss the goal, too."
 		parts = "Beside the two messages hasp notes the claim before it is sent and lets each call end in time on a goroutine of its own, " +
 			"some 0.05 ms of the client's time; on a busy machine each change of goroutines costs more."
 	)
