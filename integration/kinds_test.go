@@ -76,7 +76,7 @@ func TestRW4_AWriterThatGivesUpLetsTheReadersBehindIn(t *testing.T) {
 		first := must(s.client(t).RWMutex("k").RLock(t.Context()))(t)
 		gaveUp := make(chan error, 1)
 		go func() {
-			_, err := s.client(t).With(hasp.LockOptions{Wait: time.Second}).RWMutex("k").Lock(t.Context())
+			_, err := s.client(t).With(hasp.LockOptions{Wait: brief}).RWMutex("k").Lock(t.Context())
 			gaveUp <- err
 		}()
 		waiting(t, viewer, "k", 1)
@@ -141,7 +141,7 @@ func TestML1_AllOrNothing(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
 		a, b, c := s.client(t), s.client(t), s.client(t)
 		held := must(b.Mutex("k2").Lock(t.Context()))(t)
-		_, err := a.With(hasp.LockOptions{Wait: 500 * time.Millisecond}).Mutex("k1", "k2", "k3").Lock(t.Context())
+		_, err := a.With(hasp.LockOptions{Wait: brief}).Mutex("k1", "k2", "k3").Lock(t.Context())
 		wantClass(t, err, "held")
 		for _, key := range []string{"k1", "k3"} {
 			released(t, must(c.With(hasp.LockOptions{Wait: brief}).Mutex(key).Lock(t.Context()))(t))
