@@ -79,15 +79,15 @@ func (c *claim) pass(ctx context.Context, r release) release {
 		c.e.gates.vacate(g)
 		return r
 	}
-	now := c.e.clk.fresh()
 	var t *turn
-	if c.mayLinger(now) {
+	if c.want.opts.Sticky > 0 && c.mayLinger(c.e.clk.fresh()) {
 		if t, r.least = c.e.gates.nextOrIdle(g, c); t == nil {
-			return c.beginLingering(ctx, g, now, r)
+			return c.beginLingering(ctx, g, c.e.clk.now(), r)
 		}
 	} else if t = c.e.gates.nextOrClose(g); t == nil {
 		return r
 	}
+	now := c.e.clk.fresh()
 	if c.passable(now, t.want.opts.LocalHandoffs) {
 		c.rivals = c.rivals.granted(now)
 		c.lease.freed = true

@@ -21,7 +21,7 @@ func (c *claim) sticky() bool { return c.want.opts.Sticky > 0 && c.gate != nil }
 // mayLinger says whether a lease that is released may be kept: nobody is known to wait. If
 // that is old news, it is asked at once.
 func (c *claim) mayLinger(now time.Time) bool {
-	return c.want.opts.Sticky > 0 && !c.extended && !c.rivals.behind && c.stay.passed(now).phase == holding
+	return !c.extended && !c.rivals.behind && c.stay.passed(now).phase == holding
 }
 
 // beginLingering keeps a lease that its owner has released, with the gate idle; c.mu is
