@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -134,6 +135,7 @@ func conflicts(t *testing.T, db *sql.DB) (n int64) {
 
 // The nodes of a Galera cluster do not see each other's row locks, and still one at a time
 // holds a key: of two steps on one line the second to commit is rolled back, and tried again.
+// Clients that stand in line rarely let claims in at two nodes at once; those that only try do.
 // A node that has lost the others is unavailable.
 //
 //nolint:paralleltest // starts two servers
@@ -157,11 +159,17 @@ func TestGaleraNodesExcludeEachOther(t *testing.T) {
 	for _, key := range []string{"first", "second"} { // both nodes make the line
 		contend(ctx, t, clients, key)
 	}
-	if n := conflicts(t, nodes[0].open(t, "")) + conflicts(t, nodes[1].open(t, "")); n == 0 {
+	met := func() int64 { return conflicts(t, nodes[0].open(t, "")) + conflicts(t, nodes[1].open(t, "")) }
+	inTurns := met()
+	if inTurns == 0 {
 		t.Error("no transaction met another node's: nothing was tried")
-	} else {
-		t.Logf("%d transactions met another node's", n)
 	}
+	tryTogether(ctx, t, clients)
+	atOnce := met() - inTurns
+	if atOnce == 0 {
+		t.Error("no TryLock met another node's: nothing was tried")
+	}
+	t.Logf("of transactions that met another node's there were %d in turns and %d at once", inTurns, atOnce)
 	nodes[1].stop()
 	for ctx.Err() == nil {
 		lease, err := clients[0].Mutex("third").TryLock(ctx)
@@ -175,6 +183,52 @@ func TestGaleraNodesExcludeEachOther(t *testing.T) {
 		return
 	}
 	t.Error("a node without the others goes on giving locks")
+}
+
+// tryTogether lets clients of all nodes try one lock at the same moment, many times: one
+// whose line is new, and one whose line is there and empty.
+func tryTogether(ctx context.Context, t *testing.T, clients []*hasp.Client) {
+	t.Helper()
+	last, granted := map[string]int64{}, 0
+	for round := range 100 {
+		key := "again"
+		if round%4 == 0 {
+			key = "fresh " + strconv.Itoa(round)
+		}
+		leases, errs := make([]*hasp.Lease, len(clients)), make([]error, len(clients))
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for i, c := range clients {
+			wg.Go(func() {
+				<-begin
+				leases[i], errs[i] = c.With(hasp.LockOptions{TTL: time.Minute}).Mutex(key).TryLock(ctx)
+			})
+		}
+		close(begin)
+		wg.Wait()
+		leases = slices.DeleteFunc(leases, func(l *hasp.Lease) bool { return l == nil })
+		if len(leases) > 1 {
+			t.Errorf("round %d: %d hold %q", round, len(leases), key)
+		}
+		for _, l := range leases {
+			if l.Token() <= last[key] {
+				t.Errorf("round %d: token %d of %q after %d", round, l.Token(), key, last[key])
+			}
+			last[key] = l.Token()
+			granted++
+			if err := l.Release(ctx); err != nil {
+				t.Errorf("round %d: release: %v", round, err)
+			}
+		}
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, hasp.ErrHeld) {
+				t.Errorf("round %d: %v", round, err)
+			}
+		}
+	}
+	if granted == 0 {
+		t.Error("nobody ever got a lock: nothing was tried")
+	}
 }
 
 // wantTables waits until a node has the tables another one made.
