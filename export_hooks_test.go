@@ -68,7 +68,7 @@ func Gates(c *Client) (open, waiting int) {
 	c.e.gates.mu.Lock()
 	defer c.e.gates.mu.Unlock()
 	for _, g := range c.e.gates.open {
-		waiting += len(g.queue)
+		waiting += g.waits()
 	}
 	return len(c.e.gates.open), waiting
 }

@@ -17,54 +17,86 @@ type gateName struct {
 // goroutine, no lock.
 type gate struct {
 	name  gateName
-	claim *claim  // of who has the seat, once it was made
-	queue []*turn // who waits for the seat
-	idle  bool    // the claim lingers without an owner: whoever comes next has the seat
-	ahead *gate   // among the idle ones, by how long they are
+	claim *claim // of who has the seat, once it was made
+	queue line   // who waits for the seat
+	idle  bool   // the claim lingers without an owner: whoever comes next has the seat
+	ahead *gate  // among the idle ones, by how long they are
 	after *gate
 	deaf  func() // ends the store's signals of the key; nil: they were not asked for
 }
 
-// turn is the place of one call in a gate.
+// turn is the place of one call among those of this process that want the same.
 type turn struct {
 	want *want
-	come chan struct{} // closed when the seat is the call's, or err is set
+	come chan struct{} // closed when the turn has come, or err is set
 	// What it comes to; written before come is closed.
 	gate  *gate
 	claim *claim // to go on with; nil: with one to be made
 	err   error  // what the one before found wrong with the store
+
+	queued bool // it stands between these two
+	before *turn
+	behind *turn
+}
+
+// line has turns in the order in which they came. Each can leave at once, wherever it
+// stands: thousands may be cancelled in one moment.
+type line struct {
+	first, last *turn
+	size        int
+}
+
+// add puts a turn behind the others.
+func (l *line) add(t *turn) {
+	t.queued, t.before = true, l.last
+	if l.last != nil {
+		l.last.behind = t
+	} else {
+		l.first = t
+	}
+	l.last = t
+	l.size++
+}
+
+// leave takes a turn out. False says that it does not stand there any more.
+func (l *line) leave(t *turn) bool {
+	if !t.queued {
+		return false
+	}
+	if t.before != nil {
+		t.before.behind = t.behind
+	} else {
+		l.first = t.behind
+	}
+	if t.behind != nil {
+		t.behind.before = t.before
+	} else {
+		l.last = t.before
+	}
+	t.queued, t.before, t.behind = false, nil, nil
+	l.size--
+	return true
 }
 
 // waits is how many wait for the key, as far as the process knows.
-func (g *gate) waits() int { return len(g.queue) }
+func (g *gate) waits() int { return g.queue.size }
 
 // enqueue puts a call behind those that wait.
-func (g *gate) enqueue(t *turn) { g.queue = append(g.queue, t) }
+func (g *gate) enqueue(t *turn) { g.queue.add(t) }
 
 // next takes the first out of the queue; nil: nobody waits.
 func (g *gate) next() *turn {
-	if len(g.queue) == 0 {
+	t := g.queue.first
+	if t == nil {
 		return nil
 	}
-	t := g.queue[0]
-	g.queue[0] = nil
-	if g.queue = g.queue[1:]; len(g.queue) == 0 {
-		g.queue = nil
-	}
+	g.queue.leave(t)
 	t.gate = g
 	return t
 }
 
 // leave takes a call out that waits no longer. False says that its turn has come.
-func (g *gate) leave(t *turn) bool {
-	for i, other := range g.queue {
-		if other == t {
-			g.queue = append(g.queue[:i:i], g.queue[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
+func (g *gate) leave(t *turn) bool { return g.queue.leave(t) }
 
 const (
 	// rivalsFresh is how old an answer may be that says whether others wait.

@@ -31,6 +31,40 @@ func TestAGateServesInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
+func TestWhoLeavesAGateIsNotLookedForAmongThousands(t *testing.T) { //nolint:paralleltest // allocations are counted
+	var q hasp.Queue
+	const n = 3000
+	for i := range n {
+		q.Enqueue(key(i))
+	}
+	label := make([]string, n)
+	for i := range n {
+		label[i] = key(i * 7 % n) // every one, here and there
+	}
+	i := 0
+	if allocs := testing.AllocsPerRun(n-101, func() {
+		q.Leave(label[i])
+		i++
+	}); allocs != 0 {
+		t.Errorf("%v allocations to leave", allocs)
+	}
+	rest := make(map[string]bool)
+	for ; i < n; i++ {
+		rest[label[i]] = true
+	}
+	for i := range n {
+		if !rest[key(i)] {
+			continue
+		}
+		if got := q.Next(); got != key(i) {
+			t.Fatalf("%q is next, want %q", got, key(i))
+		}
+	}
+	if q.Next() != "" || q.Waits() != 0 {
+		t.Errorf("%d wait in an empty gate", q.Waits())
+	}
+}
+
 func TestRivalsAreTakenToWaitWithoutAFreshAnswer(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()
