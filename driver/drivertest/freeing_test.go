@@ -66,13 +66,18 @@ func (d *freeing) cut() {
 func freeingSuite(wrong string) drivertest.Suite {
 	return drivertest.Suite{Virtual: true, Open: func() (*drivertest.Store, error) {
 		m := memlease.NewStore()
+		var mu sync.Mutex // clients come also at the same time
 		var all []*freeing
 		store := storeOf(m, func(d driver.Driver) driver.Driver {
 			f := &freeing{poor: poor{d, false}, ears: d.(*memlease.Driver), wrong: wrong}
+			mu.Lock()
+			defer mu.Unlock()
 			all = append(all, f)
 			return f
 		})
 		store.Cut = func() error {
+			mu.Lock()
+			defer mu.Unlock()
 			for _, f := range all {
 				f.cut()
 			}
