@@ -160,6 +160,32 @@ func TestKilledConnectionsLoseNothing(t *testing.T) {
 	}
 }
 
+// Pooled connections that outlived wait_timeout are replaced, unseen, whether the MySQL driver
+// looks after them or not.
+func TestConnectionsThatWereIdleForTooLongAreReplaced(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	admin := s.open(t, "")
+	run(t, admin, "CREATE USER idle@'127.0.0.1'", "GRANT ALL ON "+name+".* TO idle@'127.0.0.1'")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	for _, looks := range []bool{true, false} {
+		d := mysqllease.New(s.open(t, name, as("idle"), func(c *mysql.Config) {
+			c.Params, c.CheckConnLiveness = map[string]string{"wait_timeout": "1"}, looks
+		}), nil)
+		for range 2 {
+			wants(t, leave(t, d, joined(t, d, mutex("client", "key")).Ref), driver.Left)
+			for open := 1; open > 0; time.Sleep(20 * time.Millisecond) {
+				row := admin.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'idle'")
+				if err := row.Scan(&open); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
 // connections answers the ids of all connections to a database.
 func connections(ctx context.Context, admin *sql.DB, database string) ([]int64, error) {
 	rows, err := admin.QueryContext(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ?", database)

@@ -10,3 +10,6 @@ func Classify(err error) sqllease.Fault { return classify(err) }
 
 // Literal is literal.
 func Literal(v any) string { return literal(v) }
+
+// EveryColumn is what an inspection looks for.
+const EveryColumn = everyColumn

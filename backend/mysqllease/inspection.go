@@ -3,8 +3,11 @@ package mysqllease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/hasp-dev/hasp/backend/sqllease"
 	"github.com/hasp-dev/hasp/driver"
@@ -23,7 +26,26 @@ func (s *server) inspect(ctx context.Context, db *sql.DB, t sqllease.Tables) err
 	if err := s.inspectTables(ctx, conn, t); err != nil {
 		return err
 	}
-	return inspectVersion(ctx, conn, t)
+	if err := inspectVersion(ctx, conn, t); err != nil {
+		return lacking(err)
+	}
+	return lacking(try(ctx, conn, t.Expand(everyColumn)))
+}
+
+// everyColumn names all columns that statements use.
+const everyColumn = "SELECT m.name, m.value, l.`key`, l.last, l.waited, l.sweep_at, " +
+	"c.`key`, c.waiting, c.number, c.id, c.`keys`, c.weight, c.capacity, c.expires_at, c.joined_at, c.hold, c.grace, c.local_index, " +
+	"c.fixed, c.own, c.revoked, c.name, c.session, s.inbox, s.session, s.boot, s.file, s.changed, s.expires_at " +
+	"FROM {meta} AS m, {lines} AS l, {claims} AS c, {sessions} AS s WHERE FALSE"
+
+// lacking refuses tables without a column that statements use.
+func lacking(err error) error {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) || e.Number != 1054 { // ER_BAD_FIELD
+		return err
+	}
+	return fmt.Errorf("%s: %w: the tables are not as this release of hasp makes them: drop them or choose another Options.Prefix, then run `hasp migrate`: %w",
+		name, driver.ErrRefused, err)
 }
 
 // primaryKeys are the columns of each table's primary key.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -66,6 +67,29 @@ func TestALockedLineOnlyDelays(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// Where the server ends statements that take too long, a step is tried again like any other
+// that found somebody in its way, and what ends it is said when the call's time is over.
+func TestStatementsThatAreEndedAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	name := s.database(t)
+	limit, value, word := "max_statement_time", "0.5", "max_statement_time"
+	if os.Getenv(serverVariable) != "" { // it ends reads only, and lines are locked by an INSERT
+		limit, value, word = "max_execution_time", "500", "locked"
+	}
+	d := mysqllease.New(s.open(t, name, func(c *mysql.Config) { c.Params = map[string]string{limit: value} }), nil)
+	wants(t, leave(t, d, joined(t, d, mutex("client", "key")).Ref), driver.Left) // the line is there
+	end := holdRows(t, s.open(t, name), "SELECT 1 FROM hasp_lines WHERE `key` = 'key' FOR UPDATE")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := d.Join(ctx, driver.Join{Claim: mutex("client", "key"), Try: true})
+	if !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), word) {
+		t.Errorf("%v, want ErrUnavailable that names %s", err, word)
+	}
+	end()
+	joined(t, d, mutex("client", "key"))
 }
 
 // joined joins a claim that must hold.

@@ -114,6 +114,53 @@ func TestTablesThatAreNotOursAreRefused(t *testing.T) {
 	}
 }
 
+// Tables that lack a column are refused, those of another release among them.
+func TestTablesWithoutAColumnAreRefused(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	db := s.open(t, s.database(t))
+	worked := mysqllease.New(db, nil)
+	if err := joins(t, worked); err != nil {
+		t.Fatal(err)
+	}
+	for table, column := range map[string]string{"meta": "value", "lines": "waited", "claims": "session", "sessions": "changed"} {
+		run(t, db, "ALTER TABLE hasp_"+table+" RENAME COLUMN "+column+" TO other")
+		wantRefused(t, mysqllease.New(db, nil).Check(t.Context()), "hasp migrate", column)
+		if table != "sessions" { // of which a Try does not use that column
+			wantRefused(t, joins(t, worked), "hasp migrate", column)
+		}
+		run(t, db, "ALTER TABLE hasp_"+table+" RENAME COLUMN other TO "+column)
+	}
+	if err := joins(t, worked); err != nil {
+		t.Errorf("with all columns: %v", err)
+	}
+}
+
+// What is looked for are all columns there are.
+func TestEveryColumnIsLookedFor(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	rows, err := s.open(t, s.database(t)).QueryContext(t.Context(),
+		"SELECT CONCAT(SUBSTRING(TABLE_NAME, 6, 1), '.', COLUMN_NAME) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	looked, n := strings.ReplaceAll(mysqllease.EveryColumn, "`", "")+",", 0
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			t.Fatal(err)
+		}
+		if n++; !strings.Contains(strings.ReplaceAll(looked, " FROM", ","), " "+column+",") {
+			t.Errorf("%s is not", column)
+		}
+	}
+	if err := rows.Err(); err != nil || n == 0 {
+		t.Errorf("%d columns, %v", n, err)
+	}
+}
+
 func TestANewerSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
