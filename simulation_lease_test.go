@@ -24,7 +24,7 @@ func (a *worker) take(lease *hasp.Lease, r request) *trusted {
 	until := lease.TrustedUntil()
 	ref := lease.Ref()
 	x := &trusted{worker: a, lease: lease, claim: simulation.ClaimOf(ref.ID), number: ref.Number, token: lease.Token()}
-	x.add(simulation.Event{Kind: simulation.Acquired, Until: a.history.At(until), Text: r.note(), Passes: r.opts.LocalHandoffs})
+	x.add(simulation.Event{Kind: simulation.Acquired, Until: a.history.At(until), Text: r.note(), Passes: r.opts.LocalHandoffs, Asked: r.began})
 	done := lease.Done()
 	go func() {
 		<-done

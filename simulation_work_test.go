@@ -97,6 +97,7 @@ type request struct {
 	lock   func(context.Context) (*hasp.Lease, error)
 	do     func(context.Context, func(context.Context) error) error
 	try    bool
+	began  time.Duration
 }
 
 // request throws what a worker wants: mutex, two keys, read, write, permits; waiting or
@@ -195,11 +196,11 @@ func (a *worker) hold(ctx context.Context) {
 	r := a.request()
 	*a.busy = r.what
 	asked, stop, ends := a.bounded(ctx)
-	began := a.history.Now()
+	r.began = a.history.Now()
 	lease, err := r.lock(asked)
 	a.prompt(r.what, ends)
 	stop()
-	took := a.history.Now() - began
+	took := a.history.Now() - r.began
 	switch {
 	case (lease == nil) == (err == nil):
 		a.history.Wrongf(a.client, "G8: %s answered %v and %v", r.what, lease, err)
@@ -225,6 +226,7 @@ func (a *worker) do(ctx context.Context) {
 	*a.busy = "do " + r.what
 	asked, stop, ends := a.bounded(ctx)
 	defer stop()
+	r.began = a.history.Now()
 	runs, lost := 0, false
 	how := a.throws.IntN(10)
 	fn := func(inner context.Context) error {
@@ -308,7 +310,7 @@ func (a *worker) resume(ctx context.Context) {
 		a.history.Wrongf(a.client, "ticket: %v", err)
 		return
 	}
-	r := request{opts: a.options()}
+	r := request{opts: a.options(), began: a.history.Now()}
 	asked, stop, ends := a.bounded(ctx)
 	defer stop()
 	lease, err := a.clients[a.client].With(r.opts).Resume(asked, parsed)

@@ -127,6 +127,7 @@ type Event struct {
 	Token  int64         `json:",omitempty"`
 	Until  time.Duration `json:",omitempty"` // what the lease says
 	Passes int           `json:",omitempty"` // how often in a row its call lets local ones go before others
+	Asked  time.Duration `json:",omitempty"` // when the call began that acquired it
 	Key    string        `json:",omitempty"`
 	Text   string        `json:",omitempty"`
 	Ask    *Ask          `json:",omitempty"`

@@ -149,7 +149,7 @@ const lag = time.Second
 func (j *judge) passes() {
 	for _, l := range j.leases {
 		row := 0
-		for at := l; j.before(at) != nil && j.awaited(at); at = j.before(at) {
+		for at := l; j.before(at) != nil && j.awaited(at, j.before(at)); at = j.before(at) {
 			row++
 		}
 		if row > max(0, l.passes) {
@@ -160,10 +160,15 @@ func (j *judge) passes() {
 }
 
 // awaited says whether somebody else has waited for so long for what the lease keeps that
-// its process must have known.
-func (j *judge) awaited(l *lease) bool {
+// its process must have known when it went on. That is when the one before was released, or
+// the next call began where none waited; a renewal that is owed first comes after it.
+func (j *judge) awaited(l, before *lease) bool {
+	at := l.from
+	if before.releasing != nil {
+		at = max(before.releasing.At, l.asked)
+	}
 	for _, s := range j.ordered {
-		if s.number > l.number && s.shares(l.stay) && s.entered < l.from-lag && s.granted > l.from && s.alive(l.from) {
+		if s.number > l.number && s.shares(l.stay) && s.entered < at-lag && s.granted > at && s.alive(at) {
 			return true
 		}
 	}

@@ -64,10 +64,15 @@ func (t *tale) acquiredWith(at float64, c Claim, number, index int64) {
 
 // hands has a lease released, and go on to the next of its process without the store.
 func (t *tale) hands(at float64, c Claim, number, index int64) {
+	t.gives(at, c, number)
+	t.acquiredWith(at, c, number, index)
+}
+
+// gives is a Release that asks nobody.
+func (t *tale) gives(at float64, c Claim, number int64) {
 	t.add(at, Event{Kind: Releasing, Claim: c, Number: number})
 	t.over(at, c, number, "released")
 	t.add(at, Event{Kind: Released, Claim: c, Number: number})
-	t.acquiredWith(at, c, number, index)
 }
 
 // takes is a mutex taken at once: trusted from 0.2 s after at until 2.97 s after it.

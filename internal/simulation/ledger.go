@@ -57,6 +57,7 @@ type lease struct {
 	index  int    // of the event Acquired
 	text   string // what Acquired said
 	passes int    // how often in a row it may go before others
+	asked  time.Duration
 
 	end       time.Duration // its owner stopped to trust it
 	over      *Event
@@ -279,7 +280,7 @@ func (l *ledger) acquired(index int, e *Event) {
 			s.ask = &Ask{}
 		}
 	}
-	lease := &lease{claim: e.Claim, number: e.Number, token: e.Token, stay: s, from: e.At, index: index, text: e.Text, passes: e.Passes, end: never}
+	lease := &lease{claim: e.Claim, number: e.Number, token: e.Token, stay: s, from: e.At, index: index, text: e.Text, passes: e.Passes, asked: e.Asked, end: never}
 	l.leases = append(l.leases, lease)
 	l.byClaim[e.Claim] = lease
 	l.chains[e.Claim] = append(l.chains[e.Claim], lease)

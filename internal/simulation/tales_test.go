@@ -281,6 +281,23 @@ var tales = []struct {
 		t.joins(0.5, b1, mutex, driver.Waiting, 8)
 		t.hands(1.8, a1, 7, 1)
 	}, "", "G4"},
+	{"it goes on before another has waited for long, after a renewal that is owed", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.joins(0.8, b1, mutex, driver.Waiting, 8)
+		t.gives(1.7, a1, 7)
+		t.call(1.9, a1, Extend, driver.Holding, 7)
+		t.acquiredWith(2.1, a1, 7, 1)
+		t.returns(2.5, a1, 7)
+		t.call(2.6, b1, Leave, driver.Left, 8)
+	}, "", ""},
+	{"G4: it lingers, and goes on while another has waited for long", func(t *tale) {
+		t.takes(0, a1, 7)
+		t.joins(0.5, b1, mutex, driver.Waiting, 8)
+		t.gives(0.6, a1, 7)
+		t.add(1.8, Event{Kind: Acquired, Claim: a1, Number: 7, Token: 64*7 + 1, Asked: 1800 * time.Millisecond})
+		t.returns(1.9, a1, 7)
+		t.call(2, b1, Leave, driver.Left, 8)
+	}, "", "G4"},
 	{"it goes on while another has come just now", func(t *tale) {
 		t.takes(0, a1, 7)
 		t.joins(0.5, b1, mutex, driver.Waiting, 8)
