@@ -44,10 +44,24 @@ func (k *asking) queue(ctx context.Context, keys []string) (*Lease, error) {
 	mine := k.e.turns.join(key)
 	defer k.e.turns.leave(key, mine)
 	k.queued = key
-	if v := k.await(ctx, mine, nil); v != undecided {
+	v := k.await(ctx, mine.come, nil)
+	if v == outOfTime && k.unheard() { // the one ahead may hear any moment
+		k.over = time.After(oneAnswer)
+		v = k.await(ctx, mine.come, nil)
+	}
+	if v != undecided {
 		return nil, k.refusal(ctx, v)
 	}
+	if mine.err != nil {
+		return nil, mine.err
+	}
 	return k.queue(ctx, keys[1:])
+}
+
+// unheard says that the store has not answered about the key whose turn the call waits for.
+func (k *asking) unheard() bool {
+	_, _, heard := k.e.turns.known(k.queued)
+	return !heard
 }
 
 // insist asks until there is an answer that waiting does not change.
@@ -56,6 +70,7 @@ func (k *asking) insist(ctx context.Context) (*Lease, error) {
 		k.tick()
 		lease, again, err := k.once(ctx)
 		held := (*HeldError)(nil)
+		k.pass(err)
 		switch {
 		case again: // a late Leave has hit the claim: the next one has another id
 			continue
@@ -73,6 +88,18 @@ func (k *asking) insist(ctx context.Context) (*Lease, error) {
 		}
 		if v := k.rest(ctx); v != undecided {
 			return nil, k.refusal(ctx, v)
+		}
+	}
+}
+
+// pass tells those who wait behind whether the store answers.
+func (k *asking) pass(err error) {
+	for _, key := range k.want.keys.full {
+		switch {
+		case err == nil || errors.Is(err, ErrHeld):
+			k.e.turns.hear(key)
+		case k.broken && errors.Is(err, ErrUnavailable): // or each of them would find it out for itself, one after the other
+			k.e.turns.disperse(key, err)
 		}
 	}
 }
@@ -152,7 +179,10 @@ func (k *asking) refusal(ctx context.Context, v verdict) error {
 	}
 	k.tick()
 	if k.attempts == 0 {
-		k.holder, k.expires = k.e.turns.known(k.queued)
+		var heard bool
+		if k.holder, k.expires, heard = k.e.turns.known(k.queued); !heard {
+			return errors.Join(errUnheard, ctx.Err())
+		}
 	}
 	held := &HeldError{
 		Key: k.want.keys.first(), Holder: k.holder, ExpiresIn: max(0, k.expires.Sub(k.now)),

@@ -1,7 +1,6 @@
 package hasp
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
@@ -15,14 +14,15 @@ type turns struct {
 
 // queue is who waits for one key; the first one asks. The lock of turns guards it.
 type queue struct {
-	waiting []chan struct{} // closed for whose turn has come
-	unwatch func()          // ends the store's signals of the key; nil: they were not asked for
-	holder  string          // that stood in the way when the store was last asked
-	expires time.Time       // of that holder; zero: not known
+	waiting line
+	unwatch func()    // ends the store's signals of the key; nil: they were not asked for
+	heard   bool      // the store has answered one of them
+	holder  string    // that stood in the way when the store was last asked
+	expires time.Time // of that holder; zero: not known
 }
 
-// join puts a call behind the others. Its turn has come when the channel is closed.
-func (t *turns) join(key string) chan struct{} {
+// join puts a call behind the others.
+func (t *turns) join(key string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byKey == nil {
@@ -33,31 +33,45 @@ func (t *turns) join(key string) chan struct{} {
 		q = &queue{}
 		t.byKey[key] = q
 	}
-	mine := make(chan struct{})
-	if q.waiting = append(q.waiting, mine); len(q.waiting) == 1 {
-		close(mine)
+	mine := &turn{come: make(chan struct{})}
+	if q.waiting.add(mine); q.waiting.size == 1 {
+		close(mine.come)
 	}
 	return mine
 }
 
 // leave takes a call out, wherever it stands, and gives its turn to the next.
-func (t *turns) leave(key string, mine chan struct{}) {
+func (t *turns) leave(key string, mine *turn) {
 	t.mu.Lock()
-	q := t.byKey[key]
-	first := q.waiting[0] == mine
-	q.waiting = slices.DeleteFunc(q.waiting, func(c chan struct{}) bool { return c == mine })
 	unwatch := func() {}
-	switch {
-	case len(q.waiting) == 0:
-		delete(t.byKey, key)
-		if q.unwatch != nil {
-			unwatch = q.unwatch
+	if q := t.byKey[key]; mine.queued {
+		first := q.waiting.first == mine
+		q.waiting.leave(mine)
+		switch {
+		case q.waiting.size == 0:
+			delete(t.byKey, key)
+			if q.unwatch != nil {
+				unwatch = q.unwatch
+			}
+		case first:
+			close(q.waiting.first.come)
 		}
-	case first:
-		close(q.waiting[0])
 	}
 	t.mu.Unlock()
 	unwatch()
+}
+
+// disperse has all who wait behind the call whose turn it is end with err: what is wrong
+// with the store is wrong for them, too.
+func (t *turns) disperse(key string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for q := t.byKey[key]; q.waiting.size > 1; {
+		next := q.waiting.first.behind
+		q.waiting.leave(next)
+		next.err = err
+		close(next.come)
+	}
 }
 
 // watched says whether the key's signals were asked for, and has the caller do it if
@@ -75,6 +89,13 @@ func (t *turns) watch(key string, unwatch func()) {
 	t.byKey[key].unwatch = unwatch
 }
 
+// hear notes that the store has answered whose turn it is.
+func (t *turns) hear(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byKey[key].heard = true
+}
+
 // note keeps who stood in the way, for those whose turn does not come.
 func (t *turns) note(key, holder string, expires time.Time) {
 	t.mu.Lock()
@@ -83,10 +104,13 @@ func (t *turns) note(key, holder string, expires time.Time) {
 	q.holder, q.expires = holder, expires
 }
 
-// known answers who stood in the way last.
-func (t *turns) known(key string) (holder string, expires time.Time) {
+// known answers who stood in the way last, and whether the store has answered at all.
+func (t *turns) known(key string) (holder string, expires time.Time, heard bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := t.byKey[key]
-	return q.holder, q.expires
+	if q == nil { // all who waited were sent away a moment ago
+		return "", time.Time{}, false
+	}
+	return q.holder, q.expires, q.heard
 }

@@ -2,7 +2,9 @@ package hasp_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,5 +142,58 @@ func TestProcessesExcludeEachOtherWithoutALine(t *testing.T) {
 			t.Errorf("served %d, want %d", served, want)
 		}
 		w.empty()
+	})
+}
+
+func TestASilentStoreIsUnavailableToAllWhoWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		c, d, line := w.lineless(hasp.LockOptions{})
+		wantError(t, w.lock(c, "other").Release(w.ctx))
+		line.every(swallowed)
+		began := time.Now()
+		all := []*attempt{w.waiting(c, "k"), w.waiting(c, "k"), w.waiting(c, "j", "k"), w.waiting(c, "k")}
+		short := w.start(func() (*hasp.Lease, error) {
+			return c.With(hasp.LockOptions{Wait: time.Second}).Mutex("k").Lock(w.ctx)
+		})
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		ended := w.start(func() (*hasp.Lease, error) { return c.Mutex("k").Lock(ctx) })
+		w.refused(short, hasp.ErrUnavailable) // nobody has said that it is held
+		w.refused(ended, hasp.ErrUnavailable)
+		if !errors.Is(ended.err, context.DeadlineExceeded) || ended.took != time.Second {
+			t.Errorf("after %s: %v", ended.took, ended.err)
+		}
+		for _, a := range all {
+			w.refused(a, hasp.ErrUnavailable)
+		}
+		within(t, "all", time.Since(began), 5100*time.Millisecond)
+		if d.atOnce() != 1 {
+			t.Errorf("%d asked at once", d.atOnce())
+		}
+		line.mend()
+		l := w.lock(c, "k")
+		wantError(t, l.Release(w.ctx))
+		time.Sleep(10 * ttl)
+		w.idle(c)
+		w.empty()
+	})
+}
+
+func TestWhoseWaitIsOverBeforeTheFirstAnswerWaitsForThatAMoment(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		a := w.lock(w.client("a"), "k")
+		c, _, line := w.lineless(hasp.LockOptions{Wait: 50 * time.Millisecond})
+		line.every(fault{request: 50 * time.Millisecond, reply: 50 * time.Millisecond}, join)
+		first, second := w.waiting(c, "k"), w.waiting(c, "k")
+		for _, b := range []*attempt{first, second} {
+			w.refused(b, hasp.ErrHeld)
+			if !strings.Contains(b.err.Error(), "held by a") {
+				t.Error(b.err)
+			}
+		}
+		wantError(t, a.Release(w.ctx))
+		w.idle(c)
 	})
 }
