@@ -16,7 +16,8 @@ import (
 	"github.com/hasp-dev/hasp/integration/process"
 )
 
-// contest is a number of contenders for one key. On Redis each is a client of its own.
+// contest is a number of contenders for one key. On Redis each is a client of its own,
+// except where it says otherwise.
 // They are spread over some processes. Whoever has had the key comes back half a hold later:
 // at once, it would often take the key again itself where a library keeps no line.
 type contest struct {
@@ -70,13 +71,17 @@ func (c contest) take() error {
 	if err != nil {
 		return err
 	}
+	open := lib.open
+	if lib.crowd != nil {
+		open = lib.crowd
+	}
 	var mine []locker
 	for i := c.Process; i < c.Contenders; i += c.Processes {
-		if lib.shared && len(mine) > 0 {
+		if lib.crowd != nil && len(mine) > 0 {
 			mine = append(mine, mine[0])
 			continue
 		}
-		l, err := lib.open(c.Addr)
+		l, err := open(c.Addr)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/backend/mysqllease"
 	"github.com/hasp-dev/hasp/backend/pglease"
 )
@@ -28,27 +29,36 @@ const (
 // belongs to a session, so each needs a connection.
 func databases() []library {
 	return []library{
-		{name: nameOnPostgres, open: openPostgres, shared: true},
+		{name: nameOnPostgres, open: openPostgres(nil), crowd: openPostgres(apart())},
 		{name: nameAdvisory, open: openAdvisory},
-		{name: nameOnMariaDB, open: openMariaDB, shared: true},
+		{name: nameOnMariaDB, open: openMariaDB(nil), crowd: openMariaDB(apart())},
 		{name: nameGetLock, open: openGetLock},
 	}
 }
 
-func openPostgres(url string) (locker, error) {
-	pool, err := pgxpool.New(context.Background(), url)
-	if err != nil {
-		return nil, err
-	}
-	return newOurs(pglease.New(pool, nil), func() error { pool.Close(); return nil })
+// apart lets no goroutine hand a lock on to another of its client.
+func apart() *hasp.Options {
+	return &hasp.Options{Lock: hasp.LockOptions{LocalHandoffs: -1}}
 }
 
-func openMariaDB(dsn string) (locker, error) {
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		return nil, err
+func openPostgres(opts *hasp.Options) func(url string) (locker, error) {
+	return func(url string) (locker, error) {
+		pool, err := pgxpool.New(context.Background(), url)
+		if err != nil {
+			return nil, err
+		}
+		return newOurs(pglease.New(pool, nil), opts, func() error { pool.Close(); return nil })
 	}
-	return newOurs(mysqllease.New(db, nil), db.Close)
+}
+
+func openMariaDB(opts *hasp.Options) func(dsn string) (locker, error) {
+	return func(dsn string) (locker, error) {
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			return nil, err
+		}
+		return newOurs(mysqllease.New(db, nil), opts, db.Close)
+	}
 }
 
 // advisory is a lock of the session that has it; nothing of it is stored.

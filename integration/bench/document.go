@@ -57,7 +57,9 @@ func document(p plan, parts []part) (string, error) {
 
 const configurations = `## How each side is configured
 
-- hasp: nothing but defaults.
+- hasp: nothing but defaults, except where a row says "Sticky" (a minute). Who contends for a key is a
+  client of its own on Redis; on the databases a process has one client, with one pool, and ` + "`LocalHandoffs: -1`" + `, so that
+  each goroutine stands in line by itself. Within a process, goroutines share one client.
 - raw, bsm/redislock, redsync: a go-redis client with nothing but defaults, on one server. With many
   goroutines bsm/redislock is measured with a bigger pool, too, and hasp is held against the quicker of both. Where
   they wait, bsm/redislock tries every 10 ms, more often than its examples do.

@@ -86,7 +86,7 @@ func (p plan) redisStage(s *redisServer) *stage {
 
 // summary is what happened between two looks.
 func summary(turns []turn, from, to sight, contenders int) (figures, error) {
-	served := make([]float64, contenders)
+	served, inProcess := make([]float64, contenders), make(map[int]float64)
 	var gaps, sinceCall []float64
 	n := 0.0
 	for i, t := range turns {
@@ -95,6 +95,7 @@ func summary(turns []turn, from, to sight, contenders int) (figures, error) {
 		}
 		n++
 		served[t.contender]++
+		inProcess[t.process]++
 		if i > 0 && turns[i-1].process != t.process {
 			gaps = append(gaps, us(t.acquired-turns[i-1].released))
 			sinceCall = append(sinceCall, us(t.acquired-turns[i-1].releasing))
@@ -108,6 +109,7 @@ func summary(turns []turn, from, to sight, contenders int) (figures, error) {
 		"p50":       quantile(gaps, 0.5), "p99": quantile(gaps, 0.99), "p50 since call": quantile(sinceCall, 0.5),
 		"commands": float64(to.commands-from.commands) / n, "cpu": us(to.cpu-from.cpu) / n,
 		"rate": n / (to.at - from.at).Seconds(), "fair": slices.Min(served) / slices.Max(served),
+		"handed": float64(len(gaps)) / (to.at - from.at).Seconds(), "of 0": inProcess[0], "of 1": inProcess[1],
 	}, nil
 }
 

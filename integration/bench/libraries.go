@@ -36,8 +36,9 @@ type library struct {
 	name  string
 	open  func(addr string) (locker, error)
 	sends []string // the commands of a lock and a release, as clients send them
-	// shared: contenders of one process are goroutines of one client. Else each has its own.
-	shared bool
+	// crowd opens a client whose goroutines are the contenders of one process. nil: each has a
+	// client of its own.
+	crowd func(addr string) (locker, error)
 }
 
 const ttl = 10 * time.Second
@@ -45,6 +46,7 @@ const ttl = 10 * time.Second
 // Names of the libraries.
 const (
 	nameHasp        = "hasp"
+	nameOneHasp     = "hasp, one client to a process"
 	nameRaw         = "raw"
 	namePipelined   = "raw, AutoPipeline"
 	nameBsm         = "bsm/redislock"
@@ -67,8 +69,16 @@ func libraries() []library {
 	}
 }
 
+// crowds are contenders that meet in their processes.
+func crowds() []library {
+	return []library{{name: nameOneHasp, crowd: func(addr string) (locker, error) {
+		rdb := connect(addr)
+		return newOurs(redislease.New(rdb, nil), nil, rdb.Close)
+	}}}
+}
+
 func named(name string) (library, error) {
-	for _, l := range append(libraries(), databases()...) {
+	for _, l := range slices.Concat(libraries(), databases(), crowds()) {
 		if l.name == name {
 			return l, nil
 		}
@@ -78,15 +88,15 @@ func named(name string) (library, error) {
 
 func connect(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
 
-// ours is hasp with nothing but defaults.
+// ours is hasp.
 type ours struct {
 	client *hasp.Client
 	below  func() error // closes what the driver is on
 	*noted              // of Redis; else nil
 }
 
-func newOurs(d driver.Driver, below func() error) (locker, error) {
-	client, err := hasp.New(d, nil)
+func newOurs(d driver.Driver, opts *hasp.Options, below func() error) (locker, error) {
+	client, err := hasp.New(d, opts)
 	if err != nil {
 		return nil, errors.Join(err, below())
 	}
@@ -96,7 +106,7 @@ func newOurs(d driver.Driver, below func() error) (locker, error) {
 func openHasp(addr string) (locker, error) {
 	rdb := connect(addr)
 	d := &noted{Driver: redislease.New(rdb, nil)}
-	l, err := newOurs(d, rdb.Close)
+	l, err := newOurs(d, nil, rdb.Close)
 	if o, ok := l.(*ours); ok {
 		o.noted = d
 	}

@@ -50,6 +50,11 @@ func TestEveryGroupMeasures(t *testing.T) {
 		`\| tables and indexes: .* \| [\d.]+ MB -> [\d.]+ MB `,
 		`\| release returned -> next acquired in another process, 2 waiting, p50; p99: hasp on MariaDB \| [\d.]+ [µm]s;`,
 		`\| lock \+ release, SQLite \| [\d.]+ [µm]s \|`,
+		`\| hand-over between goroutines of one process, p50, Redis \| [\d.]+ [µm]s \|`,
+		`\| hand-overs/s between two goroutines of one process, no hold, Redis \| \d+ \| [\d.]+ x between processes \|`,
+		`\| pairs/s, 1 goroutine, one key, Redis, Sticky \| \d+ \| [\d.]+ x without \|`,
+		`\| hand-overs/s, 4 goroutines of one process, no hold, Redis: hasp beside rueidislock \| \d+ \(\d+ locks/s\) \|`,
+		`\| grants within a second, 2 processes of 3 goroutines each, no hold, Redis: the two processes \| \d+ and \d+ \|`,
 	} {
 		if !regexp.MustCompile(pattern).MatchString(out.String()) {
 			t.Errorf("no row like %s in\n%s", pattern, out.String())
