@@ -86,11 +86,14 @@ func (c command) ends(p *process.Process, code int, want string) {
 // waiting waits until n stand behind the holder of k.
 func (c command) waiting(n int) {
 	c.t.Helper()
-	eventually(c.t, 2*soon, fmt.Sprintf("%d wait", n), func() bool {
-		p := c.start("show", "k", "--json")
-		<-p.Exited()
-		return strings.Contains(p.Output(), fmt.Sprintf(`"waiting": %d`, n))
-	})
+	eventually(c.t, 2*soon, fmt.Sprintf("%d wait", n), func() bool { return c.shows(n) })
+}
+
+// shows says whether n stand behind the holder of k, by hasp show.
+func (c command) shows(n int) bool {
+	p := c.start("show", "k", "--json")
+	<-p.Exited()
+	return strings.Contains(p.Output(), fmt.Sprintf(`"waiting": %d`, n))
 }
 
 func commandOnSentinels(t *testing.T, binary string) {
@@ -99,7 +102,8 @@ func commandOnSentinels(t *testing.T, binary string) {
 	c := command{t, binary, sentinels.URL()}
 	proceed := filepath.Join(t.TempDir(), "go")
 	holder := c.holder(proceed)
-	waiter := c.start("run", "k", "--ttl", "30s", "--", "echo", "ran")
+	wait := func() *process.Process { return c.start("run", "k", "--ttl", "30s", "--", "echo", "ran") }
+	waiter := wait()
 	c.waiting(1)
 	written := offset(t, sentinels.Primary, "master_repl_offset")
 	eventually(t, soon, "the replica has it all", func() bool {
@@ -107,7 +111,15 @@ func commandOnSentinels(t *testing.T, binary string) {
 	})
 	sentinels.Primary.Kill()
 	wantNil(t, sentinels.AwaitPrimary(sentinels.Replica))
-	c.waiting(1) // by the new primary's word
+	eventually(t, 2*soon, "one waits, by the new primary's word", func() bool {
+		select {
+		case <-waiter.Exited(): // where the sentinels took longer than a call waits for an answer
+			c.ends(waiter, 69, "unavailable")
+			waiter = wait()
+		default:
+		}
+		return c.shows(1)
+	})
 	wantNil(t, os.WriteFile(proceed, nil, 0o600))
 	c.ends(holder, 0, "done")
 	c.ends(waiter, 0, "ran")
