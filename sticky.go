@@ -29,8 +29,14 @@ func (c *claim) mayLinger(now time.Time) bool {
 func (c *claim) beginLingering(ctx context.Context, g *gate, now time.Time, r release) release {
 	c.gate, c.fate, c.lease.freed = g, lingering, true
 	c.giveUpBy = now.Add(c.want.opts.Sticky)
-	c.rivals.watched = c.e.heard.Load()
-	if look := c.rivals.asked.Add(stickyLook); look.Before(c.next) {
+	look := c.rivals.asked.Add(stickyLook)
+	if heard := c.e.heard.Load(); heard != c.rivals.watched {
+		c.rivals.watched = heard
+		if heard { // who has come since the last answer, before there was a signal for it?
+			look = now
+		}
+	}
+	if look.Before(c.next) {
 		c.next = look
 	}
 	r.step = handedOn

@@ -3,6 +3,7 @@ package hasp_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hasp-dev/hasp"
@@ -23,6 +24,7 @@ func TestAStickyLeaseIsLockedAgainWithoutTheStore(t *testing.T) {
 		lease := w.lock(c, "k")
 		wantError(t, lease.Release(w.ctx))
 		wantError(t, lease.Err(), hasp.ErrReleased)
+		synctest.Wait() // it is asked once whether somebody has come
 		before, last := line.total(), lease.Token()
 		for range 62 {
 			l := w.lock(c, "k")
@@ -115,6 +117,30 @@ func TestAStickyLeaseInUseIsGivenBackAtItsRelease(t *testing.T) {
 		}
 		wantError(t, l.Release(w.ctx))
 	})
+}
+
+func TestWhoCameBeforeTheFirstReleaseOfAStickyKeyGetsItAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(w *world, a *hasp.Client) *hasp.Mutex{
+		"of another client": func(w *world, _ *hasp.Client) *hasp.Mutex { return w.client("b").Mutex("k") },
+		"of the same": func(_ *world, a *hasp.Client) *hasp.Mutex {
+			return a.With(hasp.LockOptions{TTL: time.Minute}).Mutex("k")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(w *world) {
+				a, _ := w.sticky("a")
+				lease := w.lock(a, "k")
+				m := of(w, a)
+				other := w.start(func() (*hasp.Lease, error) { return m.Lock(w.ctx) })
+				wantError(t, lease.Release(w.ctx)) // no renewal has told yet that somebody waits
+				l := w.held(other)
+				within(t, "the wait", other.took, 0)
+				wantError(t, l.Release(w.ctx))
+			})
+		})
+	}
 }
 
 func TestAHotStickyKeyGoesToWhoWaitsWithinTwoSeconds(t *testing.T) {
