@@ -51,7 +51,7 @@ func Wrap[In, Out any](
 		var out Out
 		name, err := key(in)
 		if err != nil {
-			return out, &Error{Op: "acquire", Err: fmt.Errorf("%w: no key: %w", ErrInvalid, err)}
+			return out, c.NoKey(ctx, err)
 		}
 		err = c.Mutex(name).Do(ctx, func(ctx context.Context) (err error) {
 			out, err = next(ctx, in)
@@ -59,4 +59,14 @@ func Wrap[In, Out any](
 		})
 		return out, err
 	}
+}
+
+// NoKey is for code that makes keys of requests or arguments, where one gives no key: the
+// client's observer is told of a refused call without keys, so that these are counted as
+// all others are. It returns what to answer, an [*Error] that matches [ErrInvalid] and err.
+// [Wrap], hasphttp, haspgrpc and the decorators of haspgen call it.
+func (c *Client) NoKey(ctx context.Context, err error) error {
+	err = &Error{Op: "acquire", Err: fmt.Errorf("%w: no key: %w", ErrInvalid, err)}
+	c.e.obs.now(ctx, Event{Kind: EventRefused, Op: "acquire", Label: c.lock.Label, Err: err})
+	return err
 }

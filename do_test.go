@@ -297,7 +297,8 @@ func TestDoOfEveryKindOfLock(t *testing.T) {
 func TestWrapLocksWhatTheArgumentNames(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
-		c := w.client("a")
+		r := &recorder{}
+		c := w.clientWith(w.store.Driver(), hasp.Options{Name: "a", Observe: r.observe})
 		calls := 0
 		square := hasp.Wrap(c, func(n int) (string, error) {
 			if n < 0 {
@@ -327,6 +328,9 @@ func TestWrapLocksWhatTheArgumentNames(t *testing.T) {
 		}
 		wantError(t, err, hasp.ErrInvalid)
 		wantOp(t, err, "acquire", "")
+		if n := r.count(hasp.EventRefused); n != 1 {
+			t.Errorf("%d calls were told as refused, want that without a key", n)
+		}
 		holder := w.lock(w.client("b"), key(3))
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		defer cancel()

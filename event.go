@@ -14,7 +14,8 @@ type EventKind uint8
 const (
 	// EventAcquired says: a lease was granted; Took is the time from the call.
 	EventAcquired EventKind = iota + 1
-	// EventRefused says: a call ended without a lease; Err says why.
+	// EventRefused says: a call ended without a lease; Err says why. Without Keys it had
+	// none: see [Client.NoKey].
 	EventRefused
 	// EventReleased says: a lease was given back; Took is how long it was held.
 	EventReleased

@@ -29,8 +29,9 @@ type Options struct {
 	// Retry is the pause between attempts of a call that waits at a store without a line,
 	// from 1 ms to 1 h; of no effect at other stores. Defaults to 50 ms.
 	Retry time.Duration
-	// MaxLine is how many may wait for one key, wherever they do; who comes then is
-	// answered at once. Defaults to no limit.
+	// MaxLine is how many may wait for one key: in this client, and in the store's line, in
+	// which the calls of another server count as one; who comes then is answered at once.
+	// Defaults to no limit.
 	MaxLine int
 	// Shared takes the lock to read: several such calls run at once, but not beside one
 	// that takes it exclusively. It needs exactly one key.
@@ -157,6 +158,7 @@ func (l *Locks) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	first := key.message()
 	switch err := ss.RecvMsg(first); {
 	case errors.Is(err, io.EOF):
+		_ = l.client.NoKey(ss.Context(), errNoMessage) // counts it
 		return code(ss.Context(), &keyError{errNoMessage})
 	case err != nil:
 		return fmt.Errorf("no first message to take the key from: %w", err)
@@ -182,6 +184,9 @@ func (l *Locks) acquire(ctx context.Context, key Key, request any) (*hasp.Lease,
 	keys, err := key.keys(ctx, message)
 	if err == nil && len(keys) == 0 {
 		err = fmt.Errorf("%w: the function answered no key", hasp.ErrInvalid)
+	}
+	if err != nil {
+		_ = l.client.NoKey(ctx, err) // counts it; the answer is ours
 	}
 	switch {
 	case errors.Is(err, errSetUp):

@@ -128,6 +128,9 @@ func TestABadKeyIsAnInvalidArgument(t *testing.T) {
 	}
 	_, err := s.rpc.UnaryCall(t.Context(), &pb.SimpleRequest{})
 	wantCode(t, err, codes.InvalidArgument)
+	if n := s.refused.Load(); n != 5 {
+		t.Errorf("the client told of %d refused calls, want 5", n)
+	}
 }
 
 func lose(ctx context.Context, t *testing.T, s *stage) {

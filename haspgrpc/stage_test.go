@@ -3,6 +3,7 @@ package haspgrpc_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +68,8 @@ type stage struct {
 	client *hasp.Client
 	locks  *haspgrpc.Locks
 	rpc    pb.TestServiceClient
+
+	refused atomic.Int64 // calls that the client told of as refused
 }
 
 func newStage(t *testing.T, o *haspgrpc.Options, handler *service) *stage {
@@ -74,7 +77,11 @@ func newStage(t *testing.T, o *haspgrpc.Options, handler *service) *stage {
 	s := &stage{T: t, store: memlease.NewStore()}
 	var err error
 	each := hasp.LockOptions{LocalHandoffs: -1} // each call stands in the line that the tests look at
-	if s.client, err = hasp.New(s.store.Driver(), &hasp.Options{Lock: each}); err != nil {
+	if s.client, err = hasp.New(s.store.Driver(), &hasp.Options{Lock: each, Observe: func(_ context.Context, e hasp.Event) {
+		if e.Kind == hasp.EventRefused {
+			s.refused.Add(1)
+		}
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	s.locks, err = haspgrpc.New(s.client, map[string]haspgrpc.Key{

@@ -1,6 +1,7 @@
 package hasphttp_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hasp-dev/hasp"
+	"github.com/hasp-dev/hasp/backend/memlease"
 	"github.com/hasp-dev/hasp/hasphttp"
 )
 
@@ -60,6 +62,34 @@ func TestKT1_ValuesThatGiveNoKeyAre400(t *testing.T) {
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), c.says) {
 			t.Errorf("%s of %s: %d %s, want 400 and %q", c.template, c.url, w.Code, w.Body, c.says)
 		}
+	}
+}
+
+func TestKT1_ARequestWithoutAKeyIsCountedByTheClient(t *testing.T) {
+	t.Parallel()
+	var told []hasp.Event
+	client, err := hasp.New(memlease.NewStore().Driver(), &hasp.Options{
+		Lock:    hasp.LockOptions{Label: "orders"},
+		Observe: func(_ context.Context, e hasp.Event) { told = append(told, e) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := hasphttp.Middleware(client, keyOf(t, "order:{query.id}"), nil)(http.NotFoundHandler())
+	urls := []string{"/", "/?id=", "/?id=1&id=2", "/?id=" + strings.Repeat("k", 600)}
+	for _, url := range urls {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, url, http.NoBody))
+	}
+	if len(told) != len(urls) {
+		t.Errorf("%d events, want %d", len(told), len(urls))
+	}
+	for _, e := range told {
+		if e.Kind != hasp.EventRefused || e.Op != "acquire" || e.Label != "orders" || !errors.Is(e.Err, hasp.ErrInvalid) {
+			t.Errorf("the client tells %+v", e)
+		}
+	}
+	if err := client.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

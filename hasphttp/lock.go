@@ -83,13 +83,14 @@ func (l *lock) acquire(w http.ResponseWriter, r *http.Request) (*hasp.Lease, err
 		return nil, l.err
 	}
 	keys, err := l.key(r)
-	if wrong := (*routeError)(nil); errors.As(err, &wrong) {
-		return nil, err
-	}
 	if err == nil && len(keys) == 0 {
 		err = fmt.Errorf("%w: the KeyFunc answered no key", hasp.ErrInvalid)
 	}
 	if err != nil {
+		_ = l.client.NoKey(r.Context(), err) // counts it; the answer is ours
+		if wrong := (*routeError)(nil); errors.As(err, &wrong) {
+			return nil, err
+		}
 		return nil, &KeyError{Err: err}
 	}
 	if l.opts.Shared && len(keys) > 1 {

@@ -25,8 +25,9 @@ type Options struct {
 	// Retry is the pause between attempts of a request that waits at a store without a line,
 	// from 1 ms to 1 h; of no effect at other stores. Defaults to 50 ms.
 	Retry time.Duration
-	// MaxLine is how many may wait for one key, wherever they do; who comes then is
-	// answered at once. Defaults to no limit.
+	// MaxLine is how many may wait for one key: in this client, and in the store's line, in
+	// which the requests of another server count as one; who comes then is answered at once.
+	// Defaults to no limit.
 	MaxLine int
 	// MaxWaiting is how many requests may wait under these Options in this process, for
 	// any key; who comes then is answered at once. Defaults to no limit.

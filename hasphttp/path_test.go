@@ -39,11 +39,33 @@ func TestKT2_APathValueGivesOneKeyHoweverItWasEncoded(t *testing.T) {
 	}
 }
 
+// gin with UseRawPath decodes a value as if it were of a form.
+func TestKT2_APlusInAPathIsAPlusAlsoWhereARouterMakesItASpace(t *testing.T) {
+	t.Parallel()
+	key := keyOf(t, "order:{id}")
+	for _, c := range []struct{ sent, value, want string }{
+		{"/orders/a+b%2Fc", "a b/c", "order:a%2Bb%2Fc"},
+		{"/orders/a+b%2Fc", "a+b/c", "order:a%2Bb%2Fc"},
+		{"/orders/a%20b%2Fc", "a b/c", "order:a%20b%2Fc"},
+		{"/orders/a%2Bb%2Fc", "a+b/c", "order:a%2Bb%2Fc"},
+		{"/orders/a+b%2525%2F", "a b%25/", "order:a%2Bb%2525%2F"},
+		{"/a%2Fb/a+b", "a b", "order:a%2Bb"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, c.sent, http.NoBody)
+		r.SetPathValue("id", c.value)
+		if keys, err := key(r); err != nil || len(keys) != 1 || keys[0] != c.want {
+			t.Errorf("%s with the value %q: %q, %v, want %q", c.sent, c.value, keys, err, c.want)
+		}
+	}
+}
+
 func TestKT2_APathValueThatCouldMeanEitherIsRefused(t *testing.T) {
 	t.Parallel()
-	r := httptest.NewRequest(http.MethodPost, "/%2541/%41", http.NoBody)
-	r.SetPathValue("id", "%41")
-	if keys, err := keyOf(t, "order:{id}")(r); !errors.Is(err, hasp.ErrInvalid) {
-		t.Errorf("%q, %v", keys, err)
+	for sent, value := range map[string]string{"/%2541/%41": "%41", "/a+b%2F/a%20b%2F": "a b/"} {
+		r := httptest.NewRequest(http.MethodPost, sent, http.NoBody)
+		r.SetPathValue("id", value)
+		if keys, err := keyOf(t, "order:{id}")(r); !errors.Is(err, hasp.ErrInvalid) {
+			t.Errorf("%s: %q, %v", sent, keys, err)
+		}
 	}
 }

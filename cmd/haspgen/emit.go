@@ -268,16 +268,17 @@ func (f *file) lockedMethod(t *target, m *method) {
 	f.printf("\n// %s calls next under the lock on %s.\n", m.name, keysText(m))
 	f.signature(t, m, n)
 	give := strings.Join(append(slices.Clone(m.results), n.err), ", ")
-	f.printf("var %s []string\nif %s = %s.%s.err; %s == nil {\n%s, %s = %s.%s(", n.keys, n.err, n.self, lockField(m), n.err, n.keys, n.err, n.self, keysMethod(m))
+	ctx := m.params[0]
+	f.printf("var %s []string\nif %s = %s.%s.err; %s == nil {\nif %s, %s = %s.%s(", n.keys, n.err, n.self, lockField(m), n.err, n.keys, n.err, n.self, keysMethod(m))
 	for i := 1; i < len(m.params); i++ {
 		f.printf("%s, ", m.params[i])
 	}
-	f.printf(")\n}\nif %s != nil {\nreturn %s\n}\n", n.err, give)
+	f.printf("); %s != nil {\n%s = %s.%s.client.NoKey(%s, %s)\n}\n}\n", n.err, n.err, n.self, lockField(m), ctx, n.err)
+	f.printf("if %s != nil {\nreturn %s\n}\n", n.err, give)
 	how := "do"
 	if m.lock.manual {
 		how = "hold"
 	}
-	ctx := m.params[0]
 	f.printf("%s = %s.%s.%s(%s, %s, %t, func(%s context.Context) (%s error) {\n%s = %s\nreturn %s\n})\nreturn %s\n}\n",
 		n.err, n.self, lockField(m), how, ctx, n.keys, m.lock.shared, ctx, n.err, give, m.call(t, n), n.err, give)
 	f.keysOf(t, m, n)

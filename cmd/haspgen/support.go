@@ -46,7 +46,7 @@ func newHaspLock(client *hasp.Client, prefix string, times haspTimes, templates 
 func (l haspLock) add(keys []string, template int, value func(string) (string, bool)) ([]string, error) {
 	key, err := l.templates[template].Key(value)
 	if err != nil {
-		return nil, &hasp.Error{Op: "acquire", Err: err}
+		return nil, err
 	}
 	if !slices.Contains(keys, key) {
 		keys = append(keys, key)
