@@ -32,13 +32,13 @@ func TestLL1_ASilentPartitionIsToldBeforeTheNextGrant(t *testing.T) {
 			for i := range each {
 				key := fmt.Sprintf("%d.%d", c, i)
 				all.Go(func() {
-					lease, err := a.Mutex(key).Lock(t.Context())
+					lease, err := locked(t, a.Mutex(key))
 					holding.Done()
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					after, err := next.Mutex(key).Lock(t.Context())
+					after, err := locked(t, next.Mutex(key))
 					granted := time.Now()
 					if err != nil {
 						t.Error(err)

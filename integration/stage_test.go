@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -412,6 +413,16 @@ func rest(t testing.TB, c *hasp.Client, key string) time.Duration {
 		return 0
 	}
 	return line.Holders[0].ExpiresIn
+}
+
+// locked takes a lock, again where the store had no time to answer.
+func locked(t testing.TB, m *hasp.Mutex) (lease *hasp.Lease, err error) {
+	for range 6 {
+		if lease, err = m.Lock(t.Context()); !errors.Is(err, hasp.ErrUnavailable) {
+			return lease, err
+		}
+	}
+	return lease, err
 }
 
 // released gives a lease back and insists that it was held.
