@@ -11,6 +11,7 @@ import (
 
 	"github.com/hasp-dev/hasp"
 	"github.com/hasp-dev/hasp/backend/memlease"
+	"github.com/hasp-dev/hasp/driver"
 	"github.com/hasp-dev/hasp/schedule"
 )
 
@@ -18,7 +19,8 @@ import (
 type fleet struct {
 	*testing.T
 	store *memlease.Store
-	lock  hasp.LockOptions // of the clients
+	lock  hasp.LockOptions                  // of the clients
+	wrap  func(driver.Driver) driver.Driver // what stands between clients and store; nil: nothing
 
 	mu   sync.Mutex
 	runs []run // guarded by mu, in the order of their begins
@@ -51,7 +53,11 @@ func (f *fleet) node(name string, o schedule.Options) *node {
 	f.Helper()
 	n := &node{fleet: f, name: name, driver: f.store.Driver(), ended: make(chan error, 1)}
 	var err error
-	if n.client, err = hasp.New(n.driver, &hasp.Options{Name: name, Lock: f.lock}); err != nil {
+	d := driver.Driver(n.driver)
+	if f.wrap != nil {
+		d = f.wrap(d)
+	}
+	if n.client, err = hasp.New(d, &hasp.Options{Name: name, Lock: f.lock}); err != nil {
 		f.Fatal(err)
 	}
 	if n.sched, err = schedule.New(n.client, &o); err != nil {
