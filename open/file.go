@@ -38,8 +38,9 @@ const maxFile = 1 << 20
 //
 // The file is TOML (.toml, .conf) or YAML (.yaml, .yml). Each key may be overridden by a
 // variable of the environment that is not empty; HASP_URL also stands in for the servers of
-// a section redis. What is unknown, of the wrong type or said twice is driver.ErrInvalid,
-// and no message shows a value. The keys are in docs/stores.md.
+// a section redis. What is unknown, of the wrong type or said twice is driver.ErrInvalid, and
+// so is a variable HASP_… that is none of these but almost; no message shows a value. The
+// keys are in docs/stores.md.
 func File(path string, opts *Options) (*Store, error) {
 	c, err := readFile(path)
 	if err != nil {
@@ -89,8 +90,9 @@ func readFile(path string) (*configuration, error) {
 	}
 	c := &configuration{path: path}
 	c.checkKeys(k)
+	c.checkEnvironment(os.Environ())
 	byFile := k.Exists(keyURL)
-	if err := k.Load(env.Provider(".", env.Opt{Prefix: "HASP_", TransformFunc: override}), nil); err != nil {
+	if err := k.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: override}), nil); err != nil {
 		return nil, invalidf("%s: the environment cannot be laid over it", path)
 	}
 	c.values = k.All()
@@ -134,7 +136,7 @@ func syntax(err error) string {
 // one, to be refused.
 func override(name, value string) (string, any) {
 	for _, s := range settings() {
-		if s.env != name || value == "" {
+		if s.env != name || !meant(name, value) {
 			continue
 		}
 		switch s.kind {
