@@ -16,7 +16,7 @@ type Line struct {
 	Key     string // without this client's prefix
 	Holders []Standing
 	Waiters []Standing // the first 100
-	Waiting int        // how many wait
+	Waiting int        // how many wait; goroutines of a client that hand a lease on count as one
 }
 
 // Standing is one holder or waiter.
