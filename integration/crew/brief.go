@@ -32,6 +32,12 @@ type Brief struct {
 	Hold     time.Duration // the most that most leases are held; 0: a twentieth of the TTL
 	Breathes bool          // renews; else every lease is a fixed one
 
+	// Of a counter, which has Hands and a TTL.
+	Grants        int    // that it takes of one key; 0: it is no counter
+	Ledger        string // the URL that is told of each, with its token
+	LocalHandoffs int
+	Sticky        time.Duration
+
 	// Of a candidate, which has a TTL, and a Hold after which it resigns, 0: never.
 	Elects   string        // the election; "": it is no candidate
 	Grace    time.Duration // of its terms
@@ -63,6 +69,9 @@ func Main() {
 }
 
 func (b Brief) run(ctx context.Context) error {
+	if b.Grants != 0 {
+		return count(ctx, b)
+	}
 	if b.History == "" {
 		return actAsPuppet(ctx, b)
 	}
