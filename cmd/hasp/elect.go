@@ -83,6 +83,9 @@ func (f *electFlags) candidacy(cmd *cobra.Command, args []string) (candidacy, er
 	case f.ttl.set && f.ttl.d <= 0:
 		return candidacy{}, usagef("--ttl is %s; it must be from 100ms to 720h", f.ttl.d)
 	}
+	if err := named(args[:dash]); err != nil {
+		return candidacy{}, err
+	}
 	return candidacy{once: f.once, job: job{
 		keys: args[:1], command: args[1:], conflict: exitConflict, passURL: f.passURL,
 		lock: hasp.LockOptions{TTL: f.ttl.d, Grace: f.grace.d},

@@ -110,6 +110,9 @@ func (f *runFlags) job(cmd *cobra.Command, args []string) (job, error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return job{}, usagef("--conflict-code is %d; an exit code is from 0 to 255", f.conflict)
 	}
+	if err := named(args[:dash]); err != nil {
+		return job{}, err
+	}
 	j := job{
 		keys: args[:dash], command: args[dash:], shared: f.shared, permits: f.permits,
 		conflict: f.conflict, passURL: f.passURL,
@@ -122,6 +125,18 @@ func (f *runFlags) job(cmd *cobra.Command, args []string) (job, error) {
 		j.lock.Wait = hasp.NoWait
 	}
 	return j, nil
+}
+
+// named refuses keys without anything to see in them, before a store is opened: such a key
+// comes from a variable that is not set, and would be shared with all that made the same
+// mistake.
+func named(keys []string) error {
+	for i, key := range keys {
+		if strings.TrimSpace(key) == "" {
+			return usagef("key %d is %q; give it a name. Is a variable in it not set?", i+1, key)
+		}
+	}
+	return nil
 }
 
 // period is a flag's duration, never negative.

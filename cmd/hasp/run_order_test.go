@@ -69,7 +69,7 @@ func TestEightWaitersRunInTheOrderTheyCame(t *testing.T) {
 func oddKeys() []string {
 	return []string{
 		"Job-A", "job-a", "job-a ", "jób-a", "jo\u0301b-a", "a:b", "{x}", "}x{", "%", "?", "*", "'", `"`, `\`, "new\nline",
-		strings.Repeat("k", 500), strings.Repeat("k", 499) + "l", strings.Repeat("ü", 256), "🔒", " ",
+		strings.Repeat("k", 500), strings.Repeat("k", 499) + "l", strings.Repeat("ü", 256), "🔒", " k",
 	}
 }
 
@@ -103,6 +103,26 @@ func TestKL1_ImpossibleKeysAreRefusedBeforeAnything(t *testing.T) {
 		for _, args := range [][]string{{"run", key, "--", "touch", "ran"}, {"show", key}, {"release", key}} {
 			if got := p.do(args...); got.code != 64 || got.err == "" {
 				t.Errorf("%s of %.10q: exit code %d, stderr: %s", args[0], key, got.code, got.err)
+			}
+		}
+	}
+	if p.exists("ran") {
+		t.Error("a command ran")
+	}
+}
+
+func TestKT1_KeysWithNothingInThemAreRefusedBeforeAnything(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, key := range []string{"", " ", "\t", "\n", "\u00a0"} {
+		for _, args := range [][]string{
+			{"run", key, "--", "touch", "ran"},
+			{"run", "good", key, "--", "touch", "ran"},
+			{"elect", key, "--", "touch", "ran"},
+			{"cron", key, "@every 1s", "--", "touch", "ran"},
+		} {
+			if got := p.do(args...); got.code != 64 || got.err == "" {
+				t.Errorf("%s %q: exit code %d, stderr: %s", args[0], args[1:], got.code, got.err)
 			}
 		}
 	}

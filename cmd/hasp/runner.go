@@ -74,12 +74,23 @@ func (r *runner) hold(ctx context.Context, store *opened) (int, error) {
 	if err != nil {
 		return 0, r.explain(ctx, store, err)
 	}
-	s, err := r.start(store.url, lease)
+	s, err := r.launch(store.url, lease)
 	if err != nil {
-		return 0, errors.Join(err, lease.Release(ctx))
+		if released := lease.Release(ctx); !errors.Is(released, hasp.ErrLost) {
+			err = errors.Join(err, released)
+		}
+		return 0, err
 	}
 	end := s.watch()
 	return r.finish(ctx, lease, end)
+}
+
+// launch starts the command, unless the lease was lost since it was granted.
+func (r *runner) launch(url string, lease *hasp.Lease) (*supervision, error) {
+	if err := lease.Err(); err != nil {
+		return nil, err
+	}
+	return r.start(url, lease)
 }
 
 // interrupted is a signal that ended the waiting.
