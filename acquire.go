@@ -297,6 +297,7 @@ func (a *acquisition) look() (<-chan struct{}, verdict) {
 	}
 	if c.silence(now) >= answerLimit {
 		c.giveUp(now)
+		a.broken = true
 		return nil, silent
 	}
 	return c.wake, undecided
@@ -336,7 +337,8 @@ func (a *acquisition) leave(why verdict) verdict {
 		a.over = true
 		return undecided
 	case c.stay.phase == told:
-		why = silent
+		a.part(why, now) // the next in this process may have more time
+		return silent
 	}
 	a.part(why, now)
 	return why
@@ -362,7 +364,6 @@ func (a *acquisition) verdictError(ctx context.Context, v verdict) error {
 	case late:
 		return fmt.Errorf("%w: the store's answer took longer than the life of the lease (%s)", ErrUnavailable, a.want.opts.TTL)
 	case silent:
-		a.broken = true
 		return a.silentError()
 	case failed:
 		return a.claim.failure

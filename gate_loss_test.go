@@ -51,6 +51,30 @@ func TestALeaseWithLittleTrustIsRenewedBeforeItGoesOn(t *testing.T) {
 	}
 }
 
+func TestWhoseWaitIsOverBeforeItsRenewalIsAnsweredTakesNobodyAlong(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		line := newWire(w.store.Driver())
+		c := w.clientWith(line, hasp.Options{Name: "a", Lock: hasp.LockOptions{LocalHandoffs: 1}})
+		lease := w.lock(c, "k")
+		short := w.start(func() (*hasp.Lease, error) {
+			return c.With(hasp.LockOptions{Wait: ttl * 85 / 100}).Mutex("k").Lock(w.ctx)
+		})
+		next := w.waiting(c, "k")
+		line.every(swallowed, renew)
+		time.Sleep(ttl * 8 / 10)
+		line.mend()
+		line.every(fault{reply: 300 * time.Millisecond}, renew)
+		wantError(t, lease.Release(w.ctx)) // with so little trust left that a renewal is owed
+		w.refused(short, hasp.ErrUnavailable)
+		if l := w.held(next); number(l) != number(lease) {
+			t.Error("the place in line was not handed on")
+		}
+		wantError(t, next.lease.Release(w.ctx))
+		w.gatesShut(c)
+	})
+}
+
 func TestWhoWaitsGoesOnWithAClaimOfItsOwnAfterALoss(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
