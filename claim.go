@@ -179,7 +179,11 @@ func (c *claim) signal(s driver.Signal) {
 	now := c.e.clk.fresh() // or a signal that outlasted a sleep would be believed
 	switch s.Kind {
 	case driver.Granted:
+		was := c.stay.phase
 		c.stay = c.stay.granted(s.Number, c.sent)
+		if was != c.stay.phase { // who has come behind since the last answer is not known
+			c.rivals = c.rivals.wanted(now)
+		}
 	case driver.Ended:
 		c.stay = c.stay.ended(s.Number, s.Revoked)
 	case driver.Turn:

@@ -75,6 +75,27 @@ func TestWhileOthersWaitAReleaseLetsThemGoFirst(t *testing.T) {
 	})
 }
 
+// A grant by signal says nothing of those who came behind, so they are taken to be there.
+func TestWhatASignalGrantedGoesToThoseBehindFirst(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		a, b, c := w.client("a"), w.client("b"), w.client("c")
+		first := w.lock(a, "k")
+		own := w.waiting(b, "k")
+		inside := w.waiting(b, "k")
+		outside := w.waiting(c, "k")
+		wantError(t, first.Release(w.ctx))
+		wantError(t, w.held(own).Release(w.ctx))
+		o := w.held(outside)
+		if inside.ended() {
+			t.Error("a second one of the process holds, while somebody outside came before")
+		}
+		wantError(t, o.Release(w.ctx))
+		wantError(t, w.held(inside).Release(w.ctx))
+		w.empty()
+	})
+}
+
 func TestLocalHandoffsLetThatManyGoBeforeOthers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
