@@ -33,7 +33,9 @@ func NewLockedOrders(next Orders, client *hasp.Client) *LockedOrders {
 func (l *LockedOrders) Pay(ctx context.Context, id string) (r0 string, err error) {
 	var keys []string
 	if err = l.lockOfPay.err; err == nil {
-		keys, err = l.keysOfPay(id)
+		if keys, err = l.keysOfPay(id); err != nil {
+			err = l.lockOfPay.client.NoKey(ctx, err)
+		}
 	}
 	if err != nil {
 		return r0, err
@@ -63,7 +65,9 @@ func (l *LockedOrders) keysOfPay(id string) (keys []string, err error) {
 func (l *LockedOrders) PayInTurn(ctx context.Context, id string) (r0 string, err error) {
 	var keys []string
 	if err = l.lockOfPayInTurn.err; err == nil {
-		keys, err = l.keysOfPayInTurn(id)
+		if keys, err = l.keysOfPayInTurn(id); err != nil {
+			err = l.lockOfPayInTurn.client.NoKey(ctx, err)
+		}
 	}
 	if err != nil {
 		return r0, err
@@ -133,7 +137,7 @@ func newHaspLock(client *hasp.Client, prefix string, times haspTimes, templates 
 func (l haspLock) add(keys []string, template int, value func(string) (string, bool)) ([]string, error) {
 	key, err := l.templates[template].Key(value)
 	if err != nil {
-		return nil, &hasp.Error{Op: "acquire", Err: err}
+		return nil, err
 	}
 	if !slices.Contains(keys, key) {
 		keys = append(keys, key)
